@@ -87,7 +87,7 @@ fn to(cx: &mut Cx<'_>, args: &Call<'_>, it: Traced, dtype: DType) -> Result<Trac
     if cx.meta(tensor(args, &it)?).dtype == dtype {
         return Ok(it);
     }
-    cx.call_with("aten._to_copy.default", [it], &[("dtype", Value::DType(dtype))])
+    cx.aten_with("_to_copy", [&it], &[("dtype", Value::DType(dtype))])
 }
 
 /// Blocks of elements that share a scale.
@@ -142,12 +142,12 @@ impl Blocks {
     }
 
     /// A scale or zero, so that it broadcasts over the blocks.
-    fn broadcast(&self, cx: &mut Cx<'_>, it: Traced) -> Result<Traced> {
+    fn broadcast(&self, cx: &mut Cx<'_>, it: &Traced) -> Result<Traced> {
         let is_within = |at: usize| self.within.contains(&at);
         let shape = self.parted.iter().enumerate();
         let shape: Vec<SymInt> =
             shape.map(|(at, it)| if is_within(at) { SymInt::from(1) } else { it.clone() }).collect();
-        cx.call("aten.view.default", [it, dims(&shape)])
+        cx.aten("view", [it, &dims(&shape)])
     }
 }
 
@@ -199,15 +199,15 @@ fn quantize_affine(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let Some(&zero) = args.opt_tensor(3)? else {
         return Err(args.invalid("a zero_point is missing, which torchao adds in any case"));
     };
-    let input = cx.call("aten.view.default", [args.values[0].clone(), dims(&blocks.parted)])?;
-    let scale = blocks.broadcast(cx, args.values[2].clone())?;
-    let zero = blocks.broadcast(cx, zero.into())?;
-    let inverse = cx.call("aten.reciprocal.default", [scale])?;
-    let scaled = cx.call("aten.mul.Tensor", [input, inverse])?;
-    let rounded = cx.call("aten.round.default", [scaled])?;
-    let shifted = cx.call("aten.add.Tensor", [rounded, zero])?;
-    let clamped = cx.call("aten.clamp.default", [shifted, bound(min), bound(max)])?;
-    let whole = cx.call("aten.view.default", [clamped, dims(&blocks.sizes)])?;
+    let input = cx.aten("view", [&args.values[0], &dims(&blocks.parted)])?;
+    let scale = blocks.broadcast(cx, &args.values[2])?;
+    let zero = blocks.broadcast(cx, &zero.into())?;
+    let inverse = cx.aten("reciprocal", [&scale])?;
+    let scaled = cx.aten("mul.Tensor", [&input, &inverse])?;
+    let rounded = cx.aten("round", [&scaled])?;
+    let shifted = cx.aten("add.Tensor", [&rounded, &zero])?;
+    let clamped = cx.aten("clamp", [&shifted, &bound(min), &bound(max)])?;
+    let whole = cx.aten("view", [&clamped, &dims(&blocks.sizes)])?;
     Ok(vec![to(cx, args, whole, dtype)?])
 }
 
@@ -221,16 +221,16 @@ fn dequantize_affine(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let wanted = dtype_at(args, "output_dtype").unwrap_or(DType::Float32);
     check_float(args, wanted, "output")?;
     let blocks = Blocks::of(cx, args, 1)?;
-    let input = cx.call("aten.view.default", [args.values[0].clone(), dims(&blocks.parted)])?;
-    let scale = blocks.broadcast(cx, args.values[2].clone())?;
+    let input = cx.aten("view", [&args.values[0], &dims(&blocks.parted)])?;
+    let scale = blocks.broadcast(cx, &args.values[2])?;
     let mut res = to(cx, args, input, wanted)?;
     if let Some(&zero) = args.opt_tensor(3)? {
-        let zero = blocks.broadcast(cx, zero.into())?;
+        let zero = blocks.broadcast(cx, &zero.into())?;
         let zero = to(cx, args, zero, wanted)?;
-        res = cx.call("aten.sub.Tensor", [res, zero])?;
+        res = cx.aten("sub.Tensor", [&res, &zero])?;
     }
-    let scaled = cx.call("aten.mul.Tensor", [res, scale])?;
-    let whole = cx.call("aten.view.default", [scaled, dims(&blocks.sizes)])?;
+    let scaled = cx.aten("mul.Tensor", [&res, &scale])?;
+    let whole = cx.aten("view", [&scaled, &dims(&blocks.sizes)])?;
     Ok(vec![to(cx, args, whole, wanted)?])
 }
 
@@ -254,45 +254,45 @@ fn choose_qparams_affine(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>
     };
     let blocks = Blocks::of(cx, args, 2)?;
     let keepdim = at(args, "keepdim");
-    let input = cx.call("aten.view.default", [args.values[0].clone(), dims(&blocks.parted)])?;
-    let low = cx.call("aten.amin.default", [input.clone(), blocks.within(), keepdim.clone()])?;
-    let high = cx.call("aten.amax.default", [input, blocks.within(), keepdim.clone()])?;
-    let zeros = cx.call("aten.zeros_like.default", [low.clone()])?;
-    let low = cx.call("aten.minimum.default", [low, zeros.clone()])?;
-    let high = cx.call("aten.maximum.default", [high, zeros])?;
-    let divided = |cx: &mut Cx<'_>, it: Traced, by: f64| cx.call("aten.div.Scalar", [it, Value::Float(by)]);
+    let input = cx.aten("view", [&args.values[0], &dims(&blocks.parted)])?;
+    let low = cx.aten("amin", [&input, &blocks.within(), &keepdim])?;
+    let high = cx.aten("amax", [&input, &blocks.within(), &keepdim])?;
+    let zeros = cx.aten("zeros_like", [&low])?;
+    let low = cx.aten("minimum", [&low, &zeros])?;
+    let high = cx.aten("maximum", [&high, &zeros])?;
+    let divided = |cx: &mut Cx<'_>, it: Traced, by: f64| cx.aten("div.Scalar", [&it, &Value::Float(by)]);
     let (mut scale, mut zero, zero_dtype);
     match args.str(1)? {
         mapping @ ("SYMMETRIC" | "SYMMETRIC_NO_CLIPPING_ERR") => {
             scale = if mapping == "SYMMETRIC" {
-                let low = cx.call("aten.neg.default", [low])?;
-                let most = cx.call("aten.maximum.default", [low, high])?;
+                let low = cx.aten("neg", [&low])?;
+                let most = cx.aten("maximum", [&low, &high])?;
                 divided(cx, most, (max - min) / 2.0)?
             } else {
                 let (low, high) = (divided(cx, low, min)?, divided(cx, high, max)?);
-                let is_low = cx.call("aten.gt.Tensor", [low.clone(), high.clone()])?;
-                cx.call("aten.where.self", [is_low, low, high])?
+                let is_low = cx.aten("gt.Tensor", [&low, &high])?;
+                cx.aten("where.self", [&is_low, &low, &high])?
             };
             let middle = ((max + min + 1.0) / 2.0).trunc();
-            zero = cx.call("aten.full_like.default", [scale.clone(), bound(middle)])?;
-            scale = cx.call("aten.clamp.default", [scale, Value::Float(eps)])?;
+            zero = cx.aten("full_like", [&scale, &bound(middle)])?;
+            scale = cx.aten("clamp", [&scale, &Value::Float(eps)])?;
             zero_dtype = dtype_at(args, "zero_point_dtype");
         }
         "ASYMMETRIC" => {
-            let range = cx.call("aten.sub.Tensor", [high, low.clone()])?;
+            let range = cx.aten("sub.Tensor", [&high, &low])?;
             scale = divided(cx, range, max - min)?;
-            scale = cx.call("aten.clamp.default", [scale, Value::Float(eps)])?;
-            let steps = cx.call("aten.div.Tensor", [low, scale.clone()])?;
-            let steps = cx.call("aten.round.default", [steps])?;
-            zero = cx.call("aten.rsub.Scalar", [steps, bound(min)])?;
-            zero = cx.call("aten.clamp.default", [zero, bound(min), bound(max)])?;
+            scale = cx.aten("clamp", [&scale, &Value::Float(eps)])?;
+            let steps = cx.aten("div.Tensor", [&low, &scale])?;
+            let steps = cx.aten("round", [&steps])?;
+            zero = cx.aten("rsub.Scalar", [&steps, &bound(min)])?;
+            zero = cx.aten("clamp", [&zero, &bound(min), &bound(max)])?;
             zero_dtype = Some(dtype_at(args, "zero_point_dtype").unwrap_or(DType::Int32));
         }
         other => return Err(args.invalid(format!("Unsupported mapping type: {other}"))),
     }
     if keepdim == Value::Bool(true) {
-        scale = cx.call("aten.reshape.default", [scale, dims(&blocks.counts)])?;
-        zero = cx.call("aten.reshape.default", [zero, dims(&blocks.counts)])?;
+        scale = cx.aten("reshape", [&scale, &dims(&blocks.counts)])?;
+        zero = cx.aten("reshape", [&zero, &dims(&blocks.counts)])?;
     }
     let scale = to(cx, args, scale, dtype_at(args, "scale_dtype").unwrap_or(own))?;
     let zero = match zero_dtype {
@@ -309,22 +309,22 @@ fn choose_scale_float8(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> 
         return Err(args.unsupported("a scale of another dtype than float32"));
     }
     let blocks = Blocks::of(cx, args, 1)?;
-    let input = cx.call("aten.view.default", [args.values[0].clone(), dims(&blocks.parted)])?;
-    let size = cx.call("aten.abs.default", [input])?;
-    let mut size = cx.call("aten.amax.default", [size, blocks.within(), Value::Bool(true)])?;
+    let input = cx.aten("view", [&args.values[0], &dims(&blocks.parted)])?;
+    let size = cx.aten("abs", [&input])?;
+    let mut size = cx.aten("amax", [&size, &blocks.within(), &Value::Bool(true)])?;
     let (low, high) = (at(args, "hp_value_lb"), at(args, "hp_value_ub"));
     if low != Value::None || high != Value::None {
-        size = cx.call("aten.clamp.default", [size, low, high])?;
+        size = cx.aten("clamp", [&size, &low, &high])?;
     }
-    let scale = cx.call("aten.div.Scalar", [size, Value::Float(most)])?;
-    let scale = cx.call("aten.reshape.default", [scale, dims(&blocks.counts)])?;
+    let scale = cx.aten("div.Scalar", [&size, &Value::Float(most)])?;
+    let scale = cx.aten("reshape", [&scale, &dims(&blocks.counts)])?;
     Ok(vec![to(cx, args, scale, DType::Float32)?])
 }
 
 /// Rows `offs[i - 1]..offs[i]` times `weight[i]`; rows of no group are zero. Each group multiplies all rows, and those that are its
 /// own are chosen: where they lie, only the data tells.
 fn grouped_mm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let [input, weight, offs] = [0, 1, 2].map(|it| args.values[it].clone());
+    let [input, weight, offs] = [0, 1, 2].map(|it| &args.values[it]);
     let sizes = |cx: &Cx<'_>, index: usize| Ok::<_, Diagnostic>(cx.meta(*args.tensor(index)?).sizes.to_vec());
     let (rows, weights, groups) = (sizes(cx, 0)?, sizes(cx, 1)?, sizes(cx, 2)?);
     let ([n, k], [experts, inner, width], [n_groups]) = (&rows[..], &weights[..], &groups[..]) else {
@@ -340,23 +340,21 @@ fn grouped_mm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         return Err(args.unsupported("a number of experts that is not known"));
     };
     let dtype = Value::DType(cx.meta(*args.tensor(0)?).dtype);
-    let places =
-        cx.call_with("aten.arange.default", [Value::Int(n.clone())], &[("dtype", Value::DType(DType::Int64))])?;
-    let places = cx.call("aten.unsqueeze.default", [places, Value::int(1)])?;
-    let mut res = cx.call_with("aten.zeros.default", [dims(&[n.clone(), width.clone()])], &[("dtype", dtype)])?;
+    let places = cx.aten_with("arange", [&Value::Int(n.clone())], &[("dtype", Value::DType(DType::Int64))])?;
+    let places = cx.aten("unsqueeze", [&places, &Value::int(1)])?;
+    let mut res = cx.aten_with("zeros", [&dims(&[n.clone(), width.clone()])], &[("dtype", dtype)])?;
     let mut is_behind: Option<Traced> = None;
     for expert in 0..experts {
-        let select =
-            |cx: &mut Cx<'_>, it: &Traced| cx.call("aten.select.int", [it.clone(), Value::int(0), Value::int(expert)]);
-        let (weight, end) = (select(cx, &weight)?, select(cx, &offs)?);
-        let is_before = cx.call("aten.lt.Tensor", [places.clone(), end.clone()])?;
+        let select = |cx: &mut Cx<'_>, it: &Traced| cx.aten("select.int", [it, &Value::int(0), &Value::int(expert)]);
+        let (weight, end) = (select(cx, weight)?, select(cx, offs)?);
+        let is_before = cx.aten("lt.Tensor", [&places, &end])?;
         let is_own = match is_behind {
-            Some(is_behind) => cx.call("aten.logical_and.default", [is_behind, is_before])?,
+            Some(is_behind) => cx.aten("logical_and", [&is_behind, &is_before])?,
             None => is_before,
         };
-        let product = cx.call("aten.mm.default", [input.clone(), weight])?;
-        res = cx.call("aten.where.self", [is_own, product, res])?;
-        is_behind = Some(cx.call("aten.ge.Tensor", [places.clone(), end])?);
+        let product = cx.aten("mm", [input, &weight])?;
+        res = cx.aten("where.self", [&is_own, &product, &res])?;
+        is_behind = Some(cx.aten("ge.Tensor", [&places, &end])?);
     }
     Ok(vec![res])
 }

@@ -51,7 +51,7 @@ struct Composing<'a>(Cx<'a>);
 
 impl Builder for Composing<'_> {
     fn call(&mut self, op: &str, args: &[Traced], kwargs: &[(&str, Traced)]) -> Result<Vec<Traced>> {
-        self.0.call_all_with(op, args.iter().cloned(), kwargs)
+        self.0.call(op, args, kwargs)
     }
 
     fn meta(&self, tensor: TensorRef) -> &TensorMeta {

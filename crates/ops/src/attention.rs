@@ -154,9 +154,9 @@ fn decomposed(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if is_fused(cx.meta(*args.tensor(0)?), cx.meta(*args.tensor(2)?), &sizes, args.float(4)?) {
         // What PyTorch takes the fused kernel apart into says how the result lies in memory: the rows first.
         let order = |dims: [i64; 4]| Value::List(dims.into_iter().map(Value::int).collect());
-        let rows = cx.call("aten.permute.default", [res.remove(0), order([2, 0, 1, 3])])?;
-        let rows = cx.call("aten.contiguous.default", [rows])?;
-        res.push(cx.call("aten.permute.default", [rows, order([1, 2, 0, 3])])?);
+        let rows = cx.aten("permute", [&res.remove(0), &order([2, 0, 1, 3])])?;
+        let rows = cx.aten("contiguous", [&rows])?;
+        res.push(cx.aten("permute", [&rows, &order([1, 2, 0, 3])])?);
     }
     Ok(res)
 }
@@ -182,29 +182,29 @@ fn attend(cx: &mut Cx<'_>, args: &Call<'_>, scale: Option<f64>, has_groups: bool
     };
     // Both sides take the root of the scale, which is better for half types.
     let root = scale.abs().sqrt();
-    let query = cx.call("aten.mul.Scalar", [query.into(), Value::Float(if scale < 0.0 { -root } else { root })])?;
+    let query = cx.aten("mul.Scalar", [&query.into(), &Value::Float(if scale < 0.0 { -root } else { root })])?;
     if has_groups {
         for side in [&mut key, &mut value] {
             let n = cx.meta(tensor_of(side)).sizes.iter().rev().nth(2).cloned();
             let (Some(n), Some(n_all)) = (n, meta.sizes.iter().rev().nth(2)) else {
                 return Err(args.bad_shape("grouped attention needs a dimension of heads"));
             };
-            let call = [side.clone(), Value::Int(n_all.floor_div(&n)), Value::int(-3)];
-            *side = cx.call("aten.repeat_interleave.self_int", call)?;
+            let call = [side, &Value::Int(n_all.floor_div(&n)), &Value::int(-3)];
+            *side = cx.aten("repeat_interleave.self_int", call)?;
         }
     }
-    let transposed = cx.call("aten.transpose.int", [key.clone(), Value::int(-2), Value::int(-1)])?;
-    let transposed = cx.call("aten.mul.Scalar", [transposed, Value::Float(root)])?;
-    let mut weights = cx.call("aten.matmul.default", [query, transposed])?;
+    let transposed = cx.aten("transpose.int", [&key, &Value::int(-2), &Value::int(-1)])?;
+    let transposed = cx.aten("mul.Scalar", [&transposed, &Value::Float(root)])?;
+    let mut weights = cx.aten("matmul", [&query, &transposed])?;
     if let Some(mask) = additive_mask(cx, args, &meta, &weights)? {
-        weights = cx.call("aten.add.Tensor", [weights, mask])?;
+        weights = cx.aten("add.Tensor", [&weights, &mask])?;
     }
-    let mut weights = cx.call("aten._safe_softmax.default", [weights, Value::int(-1)])?;
+    let mut weights = cx.aten("_safe_softmax", [&weights, &Value::int(-1)])?;
     let dropout = args.float(4)?;
     if dropout > 0.0 {
-        weights = cx.call("aten.dropout.default", [weights, Value::Float(dropout), Value::Bool(true)])?;
+        weights = cx.aten("dropout", [&weights, &Value::Float(dropout), &Value::Bool(true)])?;
     }
-    let result = cx.call("aten.matmul.default", [weights.clone(), value])?;
+    let result = cx.aten("matmul", [&weights, &value])?;
     Ok(vec![result, weights])
 }
 
@@ -213,8 +213,8 @@ fn additive_mask(cx: &mut Cx<'_>, args: &Call<'_>, query: &TensorMeta, weights: 
     let mask: Traced = if args.bool(5)? {
         let sizes = cx.meta(tensor_of(weights)).sizes.clone();
         let square = sizes[sizes.len() - 2..].iter().cloned().map(Value::Int).collect();
-        let ones = cx.call_with("aten.ones.default", [Value::List(square)], &[("dtype", Value::DType(DType::Bool))])?;
-        cx.call("aten.tril.default", [ones])?
+        let ones = cx.aten_with("ones", [&Value::List(square)], &[("dtype", Value::DType(DType::Bool))])?;
+        cx.aten("tril", [&ones])?
     } else {
         match args.opt_tensor(3)? {
             Some(mask) if cx.meta(*mask).dtype == DType::Bool => (*mask).into(),
@@ -222,8 +222,8 @@ fn additive_mask(cx: &mut Cx<'_>, args: &Call<'_>, query: &TensorMeta, weights: 
             None => return Ok(None),
         }
     };
-    let hidden = cx.call("aten.logical_not.default", [mask.clone()])?;
-    let zeros = cx.call_with("aten.zeros_like.default", [mask], &[("dtype", Value::DType(query.dtype))])?;
+    let hidden = cx.aten("logical_not", [&mask])?;
+    let zeros = cx.aten_with("zeros_like", [&mask], &[("dtype", Value::DType(query.dtype))])?;
     let minus_infinity = Value::Float(f64::NEG_INFINITY);
-    Ok(Some(cx.call("aten.masked_fill.Scalar", [zeros, hidden, minus_infinity])?))
+    Ok(Some(cx.aten("masked_fill.Scalar", [&zeros, &hidden, &minus_infinity])?))
 }

@@ -17,7 +17,7 @@ macro_rules! out {
 pub(crate) const OPS: &[OpDef] = &[
     out!(
         "aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-        "aten.atan2.default",
+        "atan2",
         "The angle of a point of the plane, written to `out`."
     )
     .tags(Tags::CORE.with(Tags::DECOMPOSED)),
@@ -25,19 +25,15 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
         |cx, args| {
             let dtype = cx.meta(*args.tensor(3)?).dtype;
-            let range = cx.call_with(
-                "aten.arange.start_step",
-                args.values[..3].iter().cloned(),
-                &[("dtype", Value::DType(dtype))],
-            )?;
-            write(cx, args, 3, range).map(|it| vec![it])
+            let range = cx.aten_with("arange.start_step", &args.values[..3], &[("dtype", Value::DType(dtype))])?;
+            write(cx, args, 3, &range).map(|it| vec![it])
         },
     )
     .doc("The numbers from `start` on in steps, before `end`, written to `out`."),
     out!(
         "aten::kthvalue.values(Tensor self, SymInt k, int dim=-1, bool keepdim=False, *, Tensor(a!) values, \
          Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
-        "aten.kthvalue.default",
+        "kthvalue",
         "The element that would be the k-th in order, and where it is, written to `values` and `indices`."
     )
     .tolerance(Tol::Exact),
@@ -48,18 +44,18 @@ type Call<'a> = Args<'a, TensorRef>;
 /// Calls an operator with the other arguments, and writes its results to those that are given for them.
 fn written(cx: &mut Cx<'_>, args: &Call<'_>, op: &str) -> Result<Vec<Traced>> {
     let specs = || args.op.schema.args.iter().zip(&args.values).filter(|(spec, _)| !spec.is_mutated);
-    let positional: Vec<_> = specs().filter(|(spec, _)| !spec.is_kwarg_only).map(|(_, it)| it.clone()).collect();
+    let positional = specs().filter(|(spec, _)| !spec.is_kwarg_only).map(|(_, it)| it);
     let named = specs().filter(|(spec, _)| spec.is_kwarg_only).map(|(spec, it)| (spec.name.as_str(), it.clone()));
-    let results = cx.call_all_with(op, positional, &named.collect::<Vec<_>>())?;
+    let results = cx.aten_all(op, positional, &named.collect::<Vec<_>>())?;
     let first = args.values.len() - results.len();
-    results.into_iter().enumerate().map(|(at, result)| write(cx, args, first + at, result)).collect()
+    results.into_iter().enumerate().map(|(at, result)| write(cx, args, first + at, &result)).collect()
 }
 
 /// Writes a result to the tensor at this position. One without elements becomes as large as the result; PyTorch warns
 /// where it does so to others.
-fn write(cx: &mut Cx<'_>, args: &Call<'_>, at: usize, result: Traced) -> Result<Traced> {
+fn write(cx: &mut Cx<'_>, args: &Call<'_>, at: usize, result: &Traced) -> Result<Traced> {
     let mut out = args.values[at].clone();
-    let (meta, result_meta) = (cx.meta(tensor_of(&out)).clone(), cx.meta(tensor_of(&result)).clone());
+    let (meta, result_meta) = (cx.meta(tensor_of(&out)).clone(), cx.meta(tensor_of(result)).clone());
     let name = &args.op.schema.args[at].name;
     check_cast(result_meta.dtype, meta.dtype)?;
     if !args.agree(&meta.sizes, &result_meta.sizes) {
@@ -67,7 +63,7 @@ fn write(cx: &mut Cx<'_>, args: &Call<'_>, at: usize, result: Traced) -> Result<
             let what = format!("`{name}` has {:?} elements to hold a result of {:?}", meta.sizes, result_meta.sizes);
             return Err(args.bad_shape(what));
         }
-        out = cx.call("aten.resize_.default", [out, size_list(&result_meta.sizes)])?;
+        out = cx.aten("resize_", [&out, &size_list(&result_meta.sizes)])?;
     }
-    cx.call("aten.copy_.default", [out, result])
+    cx.aten("copy_", [&out, result])
 }

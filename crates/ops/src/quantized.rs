@@ -120,7 +120,7 @@ fn converted(cx: &mut Cx<'_>, it: Traced, dtype: &Traced) -> Result<Traced> {
     if *dtype == Value::DType(dtype_of(cx, &it)) {
         return Ok(it);
     }
-    cx.call_with("aten._to_copy.default", [it], &[("dtype", dtype.clone())])
+    cx.aten_with("_to_copy", [&it], &[("dtype", dtype.clone())])
 }
 
 /// The input as float32, which is what is quantised.
@@ -145,24 +145,24 @@ fn check_quantized(cx: &Cx<'_>, args: &Call<'_>) -> Result<()> {
 }
 
 /// `op` of a tensor and a tensor or number.
-fn with(cx: &mut Cx<'_>, op: &str, a: Traced, b: Traced) -> Result<Traced> {
+fn with(cx: &mut Cx<'_>, op: &str, a: &Traced, b: &Traced) -> Result<Traced> {
     let overload = if matches!(b, Value::Tensor(_)) { "Tensor" } else { "Scalar" };
-    cx.call(&format!("aten.{op}.{overload}"), [a, b])
+    cx.aten(&format!("{op}.{overload}"), [a, b])
 }
 
 /// `1 / scale`, in the dtype of the scale.
-fn inverse(cx: &mut Cx<'_>, scale: Traced) -> Result<Traced> {
+fn inverse(cx: &mut Cx<'_>, scale: &Traced) -> Result<Traced> {
     match scale.as_scalar() {
         Some(number) => Ok(Value::Float(1.0 / number.to_f64())),
-        None => cx.call("aten.reciprocal.default", [scale]),
+        None => cx.aten("reciprocal", [scale]),
     }
 }
 
 /// Cuts off what the range lacks, and converts.
-fn clamped(cx: &mut Cx<'_>, args: &Call<'_>, it: Traced) -> Result<Traced> {
+fn clamped(cx: &mut Cx<'_>, args: &Call<'_>, it: &Traced) -> Result<Traced> {
     let (min, max) = (at(args, "quant_min"), at(args, "quant_max"));
-    let op = if matches!(min, Value::Tensor(_)) { "aten.clamp.Tensor" } else { "aten.clamp.default" };
-    let it = cx.call(op, [it, min, max])?;
+    let op = if matches!(min, Value::Tensor(_)) { "clamp.Tensor" } else { "clamp" };
+    let it = cx.aten(op, [it, &min, &max])?;
     converted(cx, it, &at(args, "dtype"))
 }
 
@@ -175,7 +175,7 @@ fn number(cx: &mut Cx<'_>, args: &Call<'_>, it: &Traced) -> Result<Traced> {
                 let what = format!("Expecting scale and zero_point tensors to be one element, but received : {n}");
                 return Err(args.bad_shape(what));
             }
-            cx.call("aten.reshape.default", [it.clone(), Value::ints(&[])])
+            cx.aten("reshape", [it, &Value::ints(&[])])
         }
         number => Ok(number.clone()),
     }
@@ -184,11 +184,11 @@ fn number(cx: &mut Cx<'_>, args: &Call<'_>, it: &Traced) -> Result<Traced> {
 fn quantize(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let input = wide(cx, args)?;
     let (scale, zero) = (number(cx, args, &args.values[1])?, number(cx, args, &args.values[2])?);
-    let inverse = inverse(cx, scale)?;
-    let scaled = with(cx, "mul", input, inverse)?;
-    let rounded = cx.call("aten.round.default", [scaled])?;
-    let shifted = with(cx, "add", rounded, zero)?;
-    Ok(vec![clamped(cx, args, shifted)?])
+    let inverse = inverse(cx, &scale)?;
+    let scaled = with(cx, "mul", &input, &inverse)?;
+    let rounded = cx.aten("round", [&scaled])?;
+    let shifted = with(cx, "add", &rounded, &zero)?;
+    Ok(vec![clamped(cx, args, &shifted)?])
 }
 
 fn dequantize(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -199,12 +199,12 @@ fn dequantize(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     };
     let (scale, zero) = (number(cx, args, &args.values[1])?, number(cx, args, &args.values[2])?);
     let input = converted(cx, args.values[0].clone(), &dtype)?;
-    let shifted = with(cx, "sub", input, zero)?;
-    Ok(vec![with(cx, "mul", shifted, scale)?])
+    let shifted = with(cx, "sub", &input, &zero)?;
+    Ok(vec![with(cx, "mul", &shifted, &scale)?])
 }
 
 /// A tensor of one number for each channel, so that it broadcasts along the axis.
-fn along_axis(cx: &mut Cx<'_>, args: &Call<'_>, it: Traced) -> Result<Traced> {
+fn along_axis(cx: &mut Cx<'_>, args: &Call<'_>, it: &Traced) -> Result<Traced> {
     let rank = cx.meta(*args.tensor(0)?).sizes.len();
     let axis = args.int(3)?;
     let Some(axis) = usize::try_from(axis).ok().filter(|it| *it < rank) else {
@@ -212,29 +212,29 @@ fn along_axis(cx: &mut Cx<'_>, args: &Call<'_>, it: Traced) -> Result<Traced> {
     };
     let mut shape = vec![1; rank];
     shape[axis] = -1;
-    cx.call("aten.view.default", [it, Value::ints(&shape)])
+    cx.aten("view", [it, &Value::ints(&shape)])
 }
 
 fn quantize_per_channel(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let input = wide(cx, args)?;
-    let scales = along_axis(cx, args, args.values[1].clone())?;
-    let zeros = along_axis(cx, args, args.values[2].clone())?;
-    let inverse = inverse(cx, scales)?;
-    let scaled = with(cx, "mul", input, inverse)?;
-    let rounded = cx.call("aten.round.default", [scaled])?;
-    let shifted = with(cx, "add", rounded, zeros)?;
-    Ok(vec![clamped(cx, args, shifted)?])
+    let scales = along_axis(cx, args, &args.values[1])?;
+    let zeros = along_axis(cx, args, &args.values[2])?;
+    let inverse = inverse(cx, &scales)?;
+    let scaled = with(cx, "mul", &input, &inverse)?;
+    let rounded = cx.aten("round", [&scaled])?;
+    let shifted = with(cx, "add", &rounded, &zeros)?;
+    Ok(vec![clamped(cx, args, &shifted)?])
 }
 
 fn dequantize_per_channel(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     check_quantized(cx, args)?;
     let mut res = args.values[0].clone();
-    let scales = along_axis(cx, args, args.values[1].clone())?;
+    let scales = along_axis(cx, args, &args.values[1])?;
     if !args.is_none(2) {
-        let zeros = along_axis(cx, args, args.values[2].clone())?;
-        res = with(cx, "sub", res, zeros)?;
+        let zeros = along_axis(cx, args, &args.values[2])?;
+        res = with(cx, "sub", &res, &zeros)?;
     }
-    res = with(cx, "mul", res, scales)?;
+    res = with(cx, "mul", &res, &scales)?;
     let dtype = match at(args, "out_dtype") {
         Value::None => Value::DType(DType::Float32),
         given => given,
@@ -244,11 +244,11 @@ fn dequantize_per_channel(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced
 
 /// The nearest integers of what is scaled and shifted; other than for whole tensors, the zero is added before rounding.
 fn shifted_rows(cx: &mut Cx<'_>, args: &Call<'_>, input: Traced, scales: Traced, zeros: Traced) -> Result<Traced> {
-    let inverse = inverse(cx, scales)?;
-    let scaled = with(cx, "mul", input, inverse)?;
-    let shifted = with(cx, "add", scaled, zeros)?;
-    let rounded = cx.call("aten.round.default", [shifted])?;
-    clamped(cx, args, rounded)
+    let inverse = inverse(cx, &scales)?;
+    let scaled = with(cx, "mul", &input, &inverse)?;
+    let shifted = with(cx, "add", &scaled, &zeros)?;
+    let rounded = cx.aten("round", [&shifted])?;
+    clamped(cx, args, &rounded)
 }
 
 fn quantize_rows(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -273,8 +273,8 @@ fn check_tokens(cx: &Cx<'_>, args: &Call<'_>) -> Result<()> {
 
 fn dequantize_per_token(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     check_tokens(cx, args)?;
-    let shifted = with(cx, "sub", args.values[0].clone(), args.values[2].clone())?;
-    let scaled = with(cx, "mul", shifted, args.values[1].clone())?;
+    let shifted = with(cx, "sub", &args.values[0], &args.values[2])?;
+    let scaled = with(cx, "mul", &shifted, &args.values[1])?;
     Ok(vec![converted(cx, scaled, &at(args, "output_dtype"))?])
 }
 
@@ -291,10 +291,10 @@ fn groups(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<[Traced; 3]> {
     if group == 0 || n.as_int().is_some_and(|it| it % group != 0) {
         return Err(args.bad_shape("input.shape[-1] must be divisible by group_size"));
     }
-    let rows = cx.call("aten.reshape.default", [args.values[0].clone(), Value::ints(&[-1, group])])?;
+    let rows = cx.aten("reshape", [&args.values[0], &Value::ints(&[-1, group])])?;
     let mut column = |it: &Traced| match it {
         Value::None => Ok(Value::None),
-        it => cx.call("aten.reshape.default", [it.clone(), Value::ints(&[-1, 1])]),
+        it => cx.aten("reshape", [it, &Value::ints(&[-1, 1])]),
     };
     Ok([rows, column(&args.values[1])?, column(&args.values[2])?])
 }
@@ -303,17 +303,17 @@ fn quantize_per_group(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let [rows, scales, zeros] = groups(cx, args)?;
     let res = shifted_rows(cx, args, rows, scales, zeros)?;
     let sizes = size_list(&cx.meta(*args.tensor(0)?).sizes);
-    Ok(vec![cx.call("aten.reshape.default", [res, sizes])?])
+    Ok(vec![cx.aten("reshape", [&res, &sizes])?])
 }
 
 fn dequantize_per_group(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let [mut rows, scales, zeros] = groups(cx, args)?;
     if zeros != Value::None {
-        rows = with(cx, "sub", rows, zeros)?;
+        rows = with(cx, "sub", &rows, &zeros)?;
     }
-    let scaled = with(cx, "mul", rows, scales)?;
+    let scaled = with(cx, "mul", &rows, &scales)?;
     let sizes = size_list(&cx.meta(*args.tensor(0)?).sizes);
-    let res = cx.call("aten.reshape.default", [scaled, sizes])?;
+    let res = cx.aten("reshape", [&scaled, &sizes])?;
     Ok(vec![converted(cx, res, &at(args, "output_dtype"))?])
 }
 
@@ -321,40 +321,39 @@ fn choose_per_token(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if at(args, "dtype") != Value::DType(DType::Int8) {
         return Err(args.invalid("unsupported dtype in choose_qparams_per_token"));
     }
-    let size = cx.call("aten.abs.default", [args.values[0].clone()])?;
-    let mut scales = cx.call("aten.amax.default", [size, Value::ints(&[-1]), Value::Bool(true)])?;
+    let size = cx.aten("abs", [&args.values[0]])?;
+    let mut scales = cx.aten("amax", [&size, &Value::ints(&[-1]), &Value::Bool(true)])?;
     if dtype_of(cx, &scales) == DType::Float16 {
         scales = converted(cx, scales, &Value::DType(DType::Float32))?;
     }
-    let scales = cx.call("aten.clamp_min.default", [scales, Value::Float(1e-5)])?;
-    let scales = cx.call("aten.div.Scalar", [scales, Value::int(127)])?;
-    let zeros = cx.call("aten.zeros_like.default", [scales.clone()])?;
+    let scales = cx.aten("clamp_min", [&scales, &Value::Float(1e-5)])?;
+    let scales = cx.aten("div.Scalar", [&scales, &Value::int(127)])?;
+    let zeros = cx.aten("zeros_like", [&scales])?;
     Ok(vec![scales, zeros])
 }
 
 fn choose_per_token_asymmetric(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (least, most) = (-128, 127);
     let mut bound = |op: &str, clamp: &str| {
-        let it = cx.call(op, [args.values[0].clone(), Value::ints(&[-1]), Value::Bool(true)])?;
-        cx.call(clamp, [it, Value::int(0)])
+        let it = cx.aten(op, [&args.values[0], &Value::ints(&[-1]), &Value::Bool(true)])?;
+        cx.aten(clamp, [&it, &Value::int(0)])
     };
-    let (low, high) =
-        (bound("aten.amin.default", "aten.clamp_max.default")?, bound("aten.amax.default", "aten.clamp_min.default")?);
-    let range = cx.call("aten.sub.Tensor", [high.clone(), low.clone()])?;
-    let scale = cx.call("aten.div.Scalar", [range, Value::Float(f64::from(most - least))])?;
-    let scale = cx.call("aten.clamp_min.default", [scale, Value::Float(f64::from(f32::EPSILON))])?;
-    let low = cx.call("aten.div.Tensor", [low, scale.clone()])?;
-    let high = cx.call("aten.div.Tensor", [high, scale.clone()])?;
+    let (low, high) = (bound("amin", "clamp_max")?, bound("amax", "clamp_min")?);
+    let range = cx.aten("sub.Tensor", [&high, &low])?;
+    let scale = cx.aten("div.Scalar", [&range, &Value::Float(f64::from(most - least))])?;
+    let scale = cx.aten("clamp_min", [&scale, &Value::Float(f64::from(f32::EPSILON))])?;
+    let low = cx.aten("div.Tensor", [&low, &scale])?;
+    let high = cx.aten("div.Tensor", [&high, &scale])?;
     // The zero that is exact at the bound which errs less.
-    let low_error = cx.call("aten.add.Scalar", [low.clone(), Value::int(least.into())])?;
-    let high_error = cx.call("aten.add.Scalar", [high.clone(), Value::int(most.into())])?;
-    let errors = cx.call("aten.add.Tensor", [low_error, high_error])?;
-    let is_low = cx.call("aten.gt.Scalar", [errors, Value::int(0)])?;
-    let from_low = cx.call("aten.rsub.Scalar", [low, Value::int(least.into())])?;
-    let from_high = cx.call("aten.rsub.Scalar", [high, Value::int(most.into())])?;
-    let zero = cx.call("aten.where.self", [is_low, from_low, from_high])?;
-    let zero = cx.call("aten.clamp.default", [zero, Value::int(least.into()), Value::int(most.into())])?;
-    let zero = cx.call("aten.round.default", [zero])?;
+    let low_error = cx.aten("add.Scalar", [&low, &Value::int(least.into())])?;
+    let high_error = cx.aten("add.Scalar", [&high, &Value::int(most.into())])?;
+    let errors = cx.aten("add.Tensor", [&low_error, &high_error])?;
+    let is_low = cx.aten("gt.Scalar", [&errors, &Value::int(0)])?;
+    let from_low = cx.aten("rsub.Scalar", [&low, &Value::int(least.into())])?;
+    let from_high = cx.aten("rsub.Scalar", [&high, &Value::int(most.into())])?;
+    let zero = cx.aten("where.self", [&is_low, &from_low, &from_high])?;
+    let zero = cx.aten("clamp", [&zero, &Value::int(least.into()), &Value::int(most.into())])?;
+    let zero = cx.aten("round", [&zero])?;
     let scale = converted(cx, scale, &Value::DType(DType::Float64))?;
     Ok(vec![scale, converted(cx, zero, &Value::DType(DType::Int64))?])
 }

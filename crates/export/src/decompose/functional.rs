@@ -159,7 +159,7 @@ impl<'a> Functional<'a> {
             };
             let (base, changed) = (self.fresh(base), self.fresh(value));
             let args = self.args(op, self.views[view.0].args_on(base));
-            let whole = write_back(&mut Cx::new(self), &args, changed.into(), item)?;
+            let whole = write_back(&mut Cx::new(self), &args, &changed.into(), item)?;
             value = self.proxy(&whole)?;
         }
         Ok(value)

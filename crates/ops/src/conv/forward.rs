@@ -316,7 +316,7 @@ fn check_channels(
 type Call<'a> = Args<'a, TensorRef>;
 
 fn underscore_convolution(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    Ok(vec![cx.call("aten.convolution.default", args.values[..9].iter().cloned())?])
+    Ok(vec![cx.aten("convolution", &args.values[..9])?])
 }
 
 /// The input with a batch dimension, and whether it had none.
@@ -333,13 +333,13 @@ fn as_batch(cx: &mut Cx<'_>, args: &Call<'_>, n_dims: usize) -> Result<(Traced, 
         )));
     }
     match rank == n_dims + 1 {
-        true => Ok((cx.call("aten.unsqueeze.default", [input.into(), Value::int(0)])?, true)),
+        true => Ok((cx.aten("unsqueeze", [&input.into(), &Value::int(0)])?, true)),
         false => Ok((input.into(), false)),
     }
 }
 
 fn settle(cx: &mut Cx<'_>, result: Traced, is_single: bool) -> Result<Vec<Traced>> {
-    Ok(vec![if is_single { cx.call("aten.squeeze.dim", [result, Value::int(0)])? } else { result }])
+    Ok(vec![if is_single { cx.aten("squeeze.dim", [&result, &Value::int(0)])? } else { result }])
 }
 
 fn n_spatial(args: &Call<'_>) -> usize {
@@ -350,25 +350,25 @@ fn n_spatial(args: &Call<'_>) -> usize {
 fn conv(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let n_dims = n_spatial(args);
     let (input, is_single) = as_batch(cx, args, n_dims)?;
-    let value = |index: usize| args.values[index].clone();
+    let value = |index: usize| &args.values[index];
     let zeros = Value::ints(&vec![0; n_dims]);
-    let call = [input, value(1), value(2), value(3), value(4), value(5), Value::Bool(false), zeros, value(6)];
-    let result = cx.call("aten.convolution.default", call)?;
+    let call = [&input, value(1), value(2), value(3), value(4), value(5), &Value::Bool(false), &zeros, value(6)];
+    let result = cx.aten("convolution", call)?;
     settle(cx, result, is_single)
 }
 
 fn conv_transpose(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (input, is_single) = as_batch(cx, args, n_spatial(args))?;
-    let value = |index: usize| args.values[index].clone();
-    let call = [input, value(1), value(2), value(3), value(4), value(7), Value::Bool(true), value(5), value(6)];
-    let result = cx.call("aten.convolution.default", call)?;
+    let value = |index: usize| &args.values[index];
+    let call = [&input, value(1), value(2), value(3), value(4), value(7), &Value::Bool(true), value(5), value(6)];
+    let result = cx.aten("convolution", call)?;
     settle(cx, result, is_single)
 }
 
 fn conv_padding(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let n_dims = n_spatial(args);
     let (mut input, is_single) = as_batch(cx, args, n_dims)?;
-    let value = |index: usize| args.values[index].clone();
+    let value = |index: usize| &args.values[index];
     let mut padding = vec![SymInt::from(0); n_dims];
     match args.str(4)? {
         "valid" => {}
@@ -388,7 +388,7 @@ fn conv_padding(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
             let rest: Vec<SymInt> = total.iter().zip(&padding).map(|(total, left)| total - left * 2).collect();
             if rest.iter().any(|it| *it != 0) {
                 let pad: Vec<SymInt> = rest.iter().rev().flat_map(|it| [SymInt::from(0), it.clone()]).collect();
-                input = cx.call("aten.constant_pad_nd.default", [input, size_list(&pad)])?;
+                input = cx.aten("constant_pad_nd", [&input, &size_list(&pad)])?;
             }
         }
         other => return Err(args.invalid(format!("Invalid padding string: '{other}'"))),
@@ -396,7 +396,7 @@ fn conv_padding(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let zeros = Value::ints(&vec![0; n_dims]);
     let input = tensor_of(&input).into();
     let call =
-        [input, value(1), value(2), value(3), size_list(&padding), value(5), Value::Bool(false), zeros, value(6)];
-    let result = cx.call("aten.convolution.default", call)?;
+        [&input, value(1), value(2), value(3), &size_list(&padding), value(5), &Value::Bool(false), &zeros, value(6)];
+    let result = cx.aten("convolution", call)?;
     settle(cx, result, is_single)
 }

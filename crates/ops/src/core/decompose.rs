@@ -1,8 +1,13 @@
 //! What a decomposition is written with: calls of other operators through a [`Builder`], which computes them, records them
 //! or keeps them for gradients.
+//!
+//! A decomposition names operators of ATen as PyTorch's Python does, and lends their arguments:
+//! `cx.aten("add.Tensor", [&a, &b])`, or [`Cx::aten_with`] where there are keyword arguments and [`Cx::aten_all`] where
+//! there are several results. Arguments that are computed are any iterator over values, `&args.values[..3]` too.
+//! [`Cx::call`] takes a qualified name, for an operator that may be of another namespace.
 
-use crate::{Args, Value, promote_types};
-use tracefx_core::{DType, Result};
+use crate::Value;
+use tracefx_core::Result;
 use tracefx_ir::TensorMeta;
 
 /// A tensor inside a decomposition: whatever the builder keeps under this number.
@@ -27,62 +32,66 @@ pub trait Builder {
 /// What a decomposition is given to work with.
 pub struct Cx<'a> {
     builder: &'a mut dyn Builder,
+    /// The qualified name of the operator that is called, whose memory the next call uses again.
+    name: String,
 }
 
 impl<'a> Cx<'a> {
     /// A context over this builder.
     pub fn new(builder: &'a mut dyn Builder) -> Self {
-        Cx { builder }
+        Cx { builder, name: String::new() }
     }
 
     /// The same context for a part of the work.
     pub fn reborrow<'b>(cx: &'b mut Cx<'_>) -> Cx<'b> {
-        Cx { builder: &mut *cx.builder }
+        Cx::new(&mut *cx.builder)
     }
 
-    /// Calls an operator with one result.
+    /// Calls an operator of ATen with one result: `mul.Tensor`, or `exp` for `exp.default`.
     ///
     /// # Errors
     /// What the operator refuses.
-    pub fn call(&mut self, op: &str, args: impl IntoIterator<Item = Traced>) -> Result<Traced> {
-        self.call_with(op, args, &[])
+    pub fn aten<'v>(&mut self, op: &str, args: impl IntoIterator<Item = &'v Traced>) -> Result<Traced> {
+        self.aten_with(op, args, &[])
     }
 
-    /// Calls an operator with one result, with keyword arguments.
+    /// Calls an operator of ATen with one result, with keyword arguments.
     ///
     /// # Errors
     /// What the operator refuses.
-    pub fn call_with(
+    pub fn aten_with<'v>(
         &mut self,
         op: &str,
-        args: impl IntoIterator<Item = Traced>,
+        args: impl IntoIterator<Item = &'v Traced>,
         kwargs: &[(&str, Traced)],
     ) -> Result<Traced> {
-        let args: Vec<Traced> = args.into_iter().collect();
-        let mut results = self.builder.call(op, &args, kwargs)?;
+        let mut results = self.aten_all(op, args, kwargs)?;
         Ok(if results.is_empty() { Value::None } else { results.swap_remove(0) })
     }
 
-    /// Calls an operator with several results.
+    /// Calls an operator of ATen with any number of results, with keyword arguments.
     ///
     /// # Errors
     /// What the operator refuses.
-    pub fn call_all(&mut self, op: &str, args: impl IntoIterator<Item = Traced>) -> Result<Vec<Traced>> {
-        self.call_all_with(op, args, &[])
-    }
-
-    /// Calls an operator with several results, with keyword arguments.
-    ///
-    /// # Errors
-    /// What the operator refuses.
-    pub fn call_all_with(
+    pub fn aten_all<'v>(
         &mut self,
         op: &str,
-        args: impl IntoIterator<Item = Traced>,
+        args: impl IntoIterator<Item = &'v Traced>,
         kwargs: &[(&str, Traced)],
     ) -> Result<Vec<Traced>> {
-        let args: Vec<Traced> = args.into_iter().collect();
-        self.builder.call(op, &args, kwargs)
+        let args: Vec<Traced> = args.into_iter().cloned().collect();
+        let overload = if op.contains('.') { "" } else { ".default" };
+        self.name.clear();
+        self.name.extend(["aten.", op, overload]);
+        self.builder.call(&self.name, &args, kwargs)
+    }
+
+    /// Calls an operator by its qualified name, `aten.exp.default`, and gives back its results.
+    ///
+    /// # Errors
+    /// What the operator refuses.
+    pub fn call(&mut self, op: &str, args: &[Traced], kwargs: &[(&str, Traced)]) -> Result<Vec<Traced>> {
+        self.builder.call(op, args, kwargs)
     }
 
     /// What is known of a tensor.
@@ -95,47 +104,4 @@ impl From<TensorRef> for Traced {
     fn from(tensor: TensorRef) -> Self {
         Value::Tensor(tensor)
     }
-}
-
-/// The decomposition of an operator that is another name of one with the same arguments.
-pub(crate) fn forward(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, op: &str) -> Result<Vec<Traced>> {
-    let specs = args.op.schema.args.iter();
-    let (named, positional): (Vec<_>, Vec<_>) = specs.zip(&args.values).partition(|(spec, _)| spec.is_kwarg_only);
-    let named: Vec<_> = named.into_iter().map(|(spec, value)| (spec.name.as_str(), value.clone())).collect();
-    Ok(vec![cx.call_with(op, positional.into_iter().map(|(_, value)| value.clone()), &named)?])
-}
-
-/// Decomposes in float32 where the arguments are of half types, and rounds the result to the dtype it has without that:
-/// `pw_cast_for_opmath` of torch/_decomp/decompositions.py.
-pub(crate) fn widened(
-    cx: &mut Cx<'_>,
-    args: &Args<'_, TensorRef>,
-    body: impl FnOnce(&mut Cx<'_>, &[Traced]) -> Result<Traced>,
-) -> Result<Traced> {
-    let mut values = args.values.clone();
-    let mut narrow = None;
-    for value in &mut values {
-        let Value::Tensor(tensor) = *value else { continue };
-        let dtype = cx.meta(tensor).dtype;
-        if dtype.is_float() && dtype.size() == 2 {
-            // Two kinds of half types meet in float32.
-            narrow = Some(narrow.map_or(dtype, |it| promote_types(it, dtype)));
-            *value = to_dtype(cx, tensor, DType::Float32)?;
-        } else if dtype.is_float() {
-            // With a wider float beside it, the result is wide too.
-            return body(cx, &args.values);
-        }
-    }
-    match (body(cx, &values)?, narrow) {
-        (Value::Tensor(res), Some(narrow)) => to_dtype(cx, res, narrow),
-        (res, _) => Ok(res),
-    }
-}
-
-/// The tensor with its elements converted; itself where they are of that dtype already.
-pub(crate) fn to_dtype(cx: &mut Cx<'_>, tensor: TensorRef, dtype: DType) -> Result<Traced> {
-    if cx.meta(tensor).dtype == dtype {
-        return Ok(tensor.into());
-    }
-    cx.call_with("aten._to_copy.default", [tensor.into()], &[("dtype", Value::DType(dtype))])
 }

@@ -2,7 +2,7 @@
 //! programs look like PyTorch's.
 
 use crate::core::gradients::Expr;
-use crate::{Args, Cx, Operand, TensorRef, Traced, Value, promote};
+use crate::{Args, Cx, Operand, TensorRef, Traced, Value, promote, promote_types};
 use tracefx_core::{DType, DTypeKind, Device, Layout, Result, Scalar};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -10,26 +10,18 @@ use tracefx_sym::SymInt;
 pub(crate) type Call<'a> = Args<'a, TensorRef>;
 
 impl Cx<'_> {
-    /// Calls an operator of ATen with one result: `mul.Tensor`, or `exp` for `exp.default`.
-    pub(crate) fn aten<const N: usize>(&mut self, op: &str, args: [&Traced; N]) -> Result<Traced> {
-        self.aten_with(op, args, &[])
-    }
-
-    /// Calls an operator of ATen with one result, with keyword arguments.
-    pub(crate) fn aten_with<const N: usize>(
-        &mut self,
-        op: &str,
-        args: [&Traced; N],
-        kwargs: &[(&str, Traced)],
-    ) -> Result<Traced> {
-        let overload = if op.contains('.') { "" } else { ".default" };
-        self.call_with(&format!("aten.{op}{overload}"), args.into_iter().cloned(), kwargs)
-    }
-
     /// What is known of a value that is a tensor.
     pub(crate) fn meta_of(&self, value: &Traced) -> &TensorMeta {
         self.meta(tensor_of(value))
     }
+}
+
+/// The decomposition of an operator that is another name of one with the same arguments.
+pub(crate) fn forward(cx: &mut Cx<'_>, args: &Call<'_>, op: &str) -> Result<Vec<Traced>> {
+    let specs = args.op.schema.args.iter();
+    let (named, positional): (Vec<_>, Vec<_>) = specs.zip(&args.values).partition(|(spec, _)| spec.is_kwarg_only);
+    let named: Vec<_> = named.into_iter().map(|(spec, value)| (spec.name.as_str(), value.clone())).collect();
+    Ok(vec![cx.aten_with(op, positional.into_iter().map(|(_, value)| value), &named)?])
 }
 
 /// Sizes as an argument.
@@ -124,6 +116,34 @@ pub(crate) fn widened(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<(Vec<Expr>, DT
     };
     let values: Vec<Traced> = args.values.iter().map(wide).collect::<Result<_>>()?;
     Ok((values.into_iter().map(Expr::from).collect(), dtype))
+}
+
+/// Computes in float32 where the arguments are of half types, and rounds the result to the dtype it has without that:
+/// `pw_cast_for_opmath` of torch/_decomp/decompositions.py.
+pub(crate) fn in_float32(
+    cx: &mut Cx<'_>,
+    args: &Call<'_>,
+    body: impl FnOnce(&mut Cx<'_>, &[Traced]) -> Result<Traced>,
+) -> Result<Traced> {
+    let mut values = args.values.clone();
+    let mut narrow = None;
+    for value in &mut values {
+        let Value::Tensor(tensor) = value else { continue };
+        let dtype = cx.meta(*tensor).dtype;
+        if dtype.is_float() && dtype.size() == 2 {
+            // Two kinds of half types meet in float32.
+            narrow = Some(narrow.map_or(dtype, |it| promote_types(it, dtype)));
+            *value = to_dtype(cx, value.clone(), DType::Float32)?;
+        } else if dtype.is_float() {
+            // With a wider float beside it, the result is wide too.
+            return body(cx, &args.values);
+        }
+    }
+    let res = body(cx, &values)?;
+    match narrow {
+        Some(narrow) => to_dtype(cx, res, narrow),
+        None => Ok(res),
+    }
 }
 
 /// Computes a formula over the arguments in the dtype that PyTorch computes in, and rounds to the one that the tensors

@@ -41,7 +41,7 @@ pub type Decompose = fn(&mut Cx<'_>, &Args<'_, TensorRef>) -> Result<Vec<Traced>
 
 /// What a tensor becomes when a view of it gets new values: takes the arguments of the call that made the view, the new
 /// values, and which of several views it is.
-pub type WriteBack = fn(&mut Cx<'_>, &Args<'_, TensorRef>, Traced, usize) -> Result<Traced>;
+pub type WriteBack = fn(&mut Cx<'_>, &Args<'_, TensorRef>, &Traced, usize) -> Result<Traced>;
 
 /// Where the shapes of an operator's results come from.
 #[derive(Clone, Copy, Debug)]

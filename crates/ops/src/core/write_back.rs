@@ -14,100 +14,100 @@ fn base<'a>(cx: &'a Cx<'_>, args: &Call<'_>) -> Result<&'a TensorMeta> {
 }
 
 /// The view shows everything: its values are those of the tensor.
-pub(crate) fn whole(_: &mut Cx<'_>, _: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
-    Ok(changed)
+pub(crate) fn whole(_: &mut Cx<'_>, _: &Call<'_>, changed: &Traced, _: usize) -> Result<Traced> {
+    Ok(changed.clone())
 }
 
 /// The view is a part: an operator with the arguments of the view puts it in its place.
-fn scatter(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, op: &str) -> Result<Traced> {
+fn scatter(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, op: &str) -> Result<Traced> {
     let (this, rest) = args.values.split_first().expect("a view has a first argument");
-    cx.call(op, [this.clone(), changed].into_iter().chain(rest.iter().cloned()))
+    cx.aten(op, [this, changed].into_iter().chain(rest))
 }
 
-pub(crate) fn slice(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
-    scatter(cx, args, changed, "aten.slice_scatter.default")
+pub(crate) fn slice(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, _: usize) -> Result<Traced> {
+    scatter(cx, args, changed, "slice_scatter")
 }
 
-pub(crate) fn select(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
-    scatter(cx, args, changed, "aten.select_scatter.default")
+pub(crate) fn select(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, _: usize) -> Result<Traced> {
+    scatter(cx, args, changed, "select_scatter")
 }
 
-pub(crate) fn diagonal(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
-    scatter(cx, args, changed, "aten.diagonal_scatter.default")
+pub(crate) fn diagonal(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, _: usize) -> Result<Traced> {
+    scatter(cx, args, changed, "diagonal_scatter")
 }
 
-pub(crate) fn as_strided(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
-    scatter(cx, args, changed, "aten.as_strided_scatter.default")
+pub(crate) fn as_strided(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, _: usize) -> Result<Traced> {
+    scatter(cx, args, changed, "as_strided_scatter")
 }
 
 /// One of the pieces of `split_with_sizes`.
-pub(crate) fn piece(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, item: usize) -> Result<Traced> {
+pub(crate) fn piece(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, item: usize) -> Result<Traced> {
     let dim = normalize_dim(args, args.int(2)?, base(cx, args)?.sizes.len())?;
     let pieces = args.sym_ints(1)?;
     let start: SymInt = pieces[..item].iter().sum();
     let end = &start + &pieces[item];
-    let call = [args.values[0].clone(), changed, Value::int(dim as i64), Value::Int(start), Value::Int(end)];
-    cx.call("aten.slice_scatter.default", call)
+    let call = [&args.values[0], changed, &Value::int(dim as i64), &Value::Int(start), &Value::Int(end)];
+    cx.aten("slice_scatter", call)
 }
 
 /// One of the pieces of `split`, which are of equal size but for the last.
-pub(crate) fn equal_piece(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, item: usize) -> Result<Traced> {
+pub(crate) fn equal_piece(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, item: usize) -> Result<Traced> {
     let sizes = base(cx, args)?.sizes.clone();
     let dim = normalize_dim(args, args.int(2)?, sizes.len())?;
     let size = args.sym_int(1)?;
     let start = size * item as i64;
     let end = (&start + size).min(&sizes[dim]);
-    let call = [args.values[0].clone(), changed, Value::int(dim as i64), Value::Int(start), Value::Int(end)];
-    cx.call("aten.slice_scatter.default", call)
+    let call = [&args.values[0], changed, &Value::int(dim as i64), &Value::Int(start), &Value::Int(end)];
+    cx.aten("slice_scatter", call)
 }
 
 /// One position of the dimension that `unbind` takes away.
-pub(crate) fn position(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, item: usize) -> Result<Traced> {
-    let call = [args.values[0].clone(), changed, args.values[1].clone(), Value::int(item as i64)];
-    cx.call("aten.select_scatter.default", call)
+pub(crate) fn position(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, item: usize) -> Result<Traced> {
+    let call = [&args.values[0], changed, &args.values[1], &Value::int(item as i64)];
+    cx.aten("select_scatter", call)
 }
 
-pub(crate) fn t(cx: &mut Cx<'_>, _: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
-    cx.call("aten.t.default", [changed])
+pub(crate) fn t(cx: &mut Cx<'_>, _: &Call<'_>, changed: &Traced, _: usize) -> Result<Traced> {
+    cx.aten("t", [changed])
 }
 
-pub(crate) fn transpose(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
-    cx.call("aten.transpose.int", [changed, args.values[1].clone(), args.values[2].clone()])
+pub(crate) fn transpose(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, _: usize) -> Result<Traced> {
+    cx.aten("transpose.int", [changed, &args.values[1], &args.values[2]])
 }
 
-pub(crate) fn view(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
+pub(crate) fn view(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, _: usize) -> Result<Traced> {
     let sizes = size_list(&base(cx, args)?.sizes);
-    cx.call("aten.view.default", [changed, sizes])
+    cx.aten("view", [changed, &sizes])
 }
 
-pub(crate) fn view_dtype(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
+pub(crate) fn view_dtype(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, _: usize) -> Result<Traced> {
     let dtype = Value::DType(base(cx, args)?.dtype);
-    cx.call("aten.view.dtype", [changed, dtype])
+    cx.aten("view.dtype", [changed, &dtype])
 }
 
-pub(crate) fn view_as_real(cx: &mut Cx<'_>, _: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
-    cx.call("aten.view_as_complex.default", [changed])
+pub(crate) fn view_as_real(cx: &mut Cx<'_>, _: &Call<'_>, changed: &Traced, _: usize) -> Result<Traced> {
+    cx.aten("view_as_complex", [changed])
 }
 
-pub(crate) fn view_as_complex(cx: &mut Cx<'_>, _: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
-    cx.call("aten.view_as_real.default", [changed])
+pub(crate) fn view_as_complex(cx: &mut Cx<'_>, _: &Call<'_>, changed: &Traced, _: usize) -> Result<Traced> {
+    cx.aten("view_as_real", [changed])
 }
 
-pub(crate) fn permute(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
+pub(crate) fn permute(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, _: usize) -> Result<Traced> {
     let rank = base(cx, args)?.sizes.len();
     let mut inverse = vec![0; rank];
     for (to, from) in args.ints(1)?.into_iter().enumerate() {
         inverse[normalize_dim(args, from, rank)?] = to as i64;
     }
-    cx.call("aten.permute.default", [changed, Value::ints(&inverse)])
+    cx.aten("permute", [changed, &Value::ints(&inverse)])
 }
 
-pub(crate) fn unsqueeze(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
-    cx.call("aten.squeeze.dim", [changed, args.values[1].clone()])
+pub(crate) fn unsqueeze(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, _: usize) -> Result<Traced> {
+    cx.aten("squeeze.dim", [changed, &args.values[1]])
 }
 
 /// The dimensions that a squeeze dropped come back.
-pub(crate) fn squeeze(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
+pub(crate) fn squeeze(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, _: usize) -> Result<Traced> {
     let sizes = base(cx, args)?.sizes.clone();
     let dims = match args.values.get(1) {
         None => (0..sizes.len()).collect(),
@@ -117,10 +117,10 @@ pub(crate) fn squeeze(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usiz
         }
         Some(_) => vec![normalize_dim(args, args.int(1)?, sizes.len())?],
     };
-    let mut res = changed;
+    let mut res = changed.clone();
     for (dim, size) in sizes.iter().enumerate() {
         if *size == 1 && dims.contains(&dim) {
-            res = cx.call("aten.unsqueeze.default", [res, Value::int(dim as i64)])?;
+            res = cx.aten("unsqueeze", [&res, &Value::int(dim as i64)])?;
         }
     }
     Ok(res)

@@ -75,7 +75,7 @@ impl Stretches {
             Some(window) => window.into(),
             None => {
                 let sizes = Value::ints(&[self.n_window]);
-                cx.call_with("aten.ones.default", [sizes], &[("dtype", Value::DType(dtype))])?
+                cx.aten_with("ones", [&sizes], &[("dtype", Value::DType(dtype))])?
             }
         };
         if self.n_window == self.n_fft {
@@ -83,7 +83,7 @@ impl Stretches {
         }
         let left = (self.n_fft - self.n_window) / 2;
         let padding = Value::ints(&[left, self.n_fft - self.n_window - left]);
-        cx.call("aten.constant_pad_nd.default", [window, padding, Value::int(0)])
+        cx.aten("constant_pad_nd", [&window, &padding, &Value::int(0)])
     }
 
     fn has_window(&self) -> bool {
@@ -134,25 +134,23 @@ fn stft(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let n_fft = args.int(1)?;
     let mut input = Traced::from(this);
     if meta.sizes.len() == 1 {
-        input = cx.call("aten.unsqueeze.default", [input, Value::int(0)])?;
+        input = cx.aten("unsqueeze", [&input, &Value::int(0)])?;
     }
     if is_true(args, "center") {
         // Padding of other kinds than zeros is for tensors with channels.
-        let channels = cx.call("aten.unsqueeze.default", [input, Value::int(0)])?;
-        let padded =
-            cx.call("aten.pad.default", [channels, Value::ints(&[n_fft / 2, n_fft / 2]), option(args, "pad_mode")])?;
-        input = cx.call("aten.squeeze.dim", [padded, Value::int(0)])?;
+        let channels = cx.aten("unsqueeze", [&input, &Value::int(0)])?;
+        let padded = cx.aten("pad", [&channels, &Value::ints(&[n_fft / 2, n_fft / 2]), &option(args, "pad_mode")])?;
+        input = cx.aten("squeeze.dim", [&padded, &Value::int(0)])?;
     }
     let n = cx.meta(tensor_of(&input)).sizes[1].clone();
     if n_fft <= 0 || args.less(&n, &n_fft.into()) {
         return Err(args.invalid(format!("stft: expected 0 < n_fft < {n}, but got n_fft={n_fft}")));
     }
     let stretches = Stretches::new(cx, args)?;
-    let mut rows =
-        cx.call("aten.unfold.default", [input, Value::int(1), Value::int(n_fft), Value::int(stretches.hop)])?;
+    let mut rows = cx.aten("unfold", [&input, &Value::int(1), &Value::int(n_fft), &Value::int(stretches.hop)])?;
     if stretches.has_window() {
         let window = stretches.window(cx, meta.dtype)?;
-        rows = cx.call("aten.mul.Tensor", [rows, window])?;
+        rows = cx.aten("mul.Tensor", [&rows, &window])?;
     }
     let is_onesided = match option(args, "onesided") {
         Value::Bool(it) => it,
@@ -161,13 +159,13 @@ fn stft(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if is_complex && is_onesided {
         return Err(args.invalid("Cannot have onesided output if window or input is complex"));
     }
-    let op = if is_onesided { "aten.fft_rfft.default" } else { "aten.fft_fft.default" };
-    let spectra = cx.call(op, [rows, Value::None, Value::int(-1), norm(args)])?;
-    let mut res = cx.call("aten.transpose.int", [spectra, Value::int(1), Value::int(2)])?;
+    let op = if is_onesided { "fft_rfft" } else { "fft_fft" };
+    let spectra = cx.aten(op, [&rows, &Value::None, &Value::int(-1), &norm(args)])?;
+    let mut res = cx.aten("transpose.int", [&spectra, &Value::int(1), &Value::int(2)])?;
     if meta.sizes.len() == 1 {
-        res = cx.call("aten.squeeze.dim", [res, Value::int(0)])?;
+        res = cx.aten("squeeze.dim", [&res, &Value::int(0)])?;
     }
-    Ok(vec![if returns_complex { res } else { cx.call("aten.view_as_real.default", [res])? }])
+    Ok(vec![if returns_complex { res } else { cx.aten("view_as_real", [&res])? }])
 }
 
 /// Follows `istft` of aten/src/ATen/native/SpectralOps.cpp: stretches are added where they overlap, and the sum is divided
@@ -213,28 +211,28 @@ fn istft(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let real = crate::real_of(meta.dtype);
     let mut spectra = Traced::from(this);
     if meta.sizes.len() == 2 {
-        spectra = cx.call("aten.unsqueeze.default", [spectra, Value::int(0)])?;
+        spectra = cx.aten("unsqueeze", [&spectra, &Value::int(0)])?;
     }
-    spectra = cx.call("aten.transpose.int", [spectra, Value::int(1), Value::int(2)])?;
+    spectra = cx.aten("transpose.int", [&spectra, &Value::int(1), &Value::int(2)])?;
     let rows = if is_true(args, "return_complex") {
         if is_onesided {
             return Err(args.invalid("Cannot have onesided output if window or input is complex"));
         }
-        cx.call("aten.fft_ifft.default", [spectra, Value::None, Value::int(-1), norm(args)])?
+        cx.aten("fft_ifft", [&spectra, &Value::None, &Value::int(-1), &norm(args)])?
     } else {
         if !is_onesided {
             let half = Value::int(n_fft / 2 + 1);
-            spectra = cx.call("aten.slice.Tensor", [spectra, Value::int(-1), Value::int(0), half])?;
+            spectra = cx.aten("slice.Tensor", [&spectra, &Value::int(-1), &Value::int(0), &half])?;
         }
-        cx.call("aten.fft_irfft.default", [spectra, Value::int(n_fft), Value::int(-1), norm(args)])?
+        cx.aten("fft_irfft", [&spectra, &Value::int(n_fft), &Value::int(-1), &norm(args)])?
     };
     let window = stretches.window(cx, real)?;
-    let rows = cx.call("aten.mul.Tensor", [rows, window.clone()])?;
-    let squares = cx.call("aten.mul.Tensor", [window.clone(), window])?;
+    let rows = cx.aten("mul.Tensor", [&rows, &window])?;
+    let squares = cx.aten("mul.Tensor", [&window, &window])?;
     let sizes = Value::ints(&[1, n_frames, n_fft]);
-    let squares = cx.call("aten.expand.default", [squares, sizes])?;
+    let squares = cx.aten("expand", [&squares, &sizes])?;
     let n_all = n_fft + stretches.hop * (n_frames - 1);
-    let (sum, weight) = (stretches.overlapped(cx, rows, n_frames)?, stretches.overlapped(cx, squares, n_frames)?);
+    let (sum, weight) = (stretches.overlapped(cx, &rows, n_frames)?, stretches.overlapped(cx, &squares, n_frames)?);
     let start = if is_true(args, "center") { n_fft / 2 } else { 0 };
     let length = args.position("length").map_or(Ok(None), |it| args.opt_int(it))?;
     let end = match length {
@@ -242,41 +240,35 @@ fn istft(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         None if start > 0 => n_all - n_fft / 2,
         None => n_all,
     };
-    let mut part = |it: Traced| cx.call("aten.slice.Tensor", [it, Value::int(1), Value::int(start), Value::int(end)]);
+    let mut part = |it: Traced| cx.aten("slice.Tensor", [&it, &Value::int(1), &Value::int(start), &Value::int(end)]);
     let (sum, weight) = (part(sum)?, part(weight)?);
-    let least = cx.call("aten.abs.default", [weight.clone()])?;
-    let least = cx.call("aten.min.default", [least])?;
-    let is_covered = cx.call("aten.ge.Scalar", [least, Value::Float(1e-11)])?;
-    cx.call(
-        "aten._assert_async.msg",
-        [is_covered, Value::Str("window overlap add min: the windows leave a gap".into())],
-    )?;
-    let mut res = cx.call("aten.div.Tensor", [sum, weight])?;
+    let least = cx.aten("abs", [&weight])?;
+    let least = cx.aten("min", [&least])?;
+    let is_covered = cx.aten("ge.Scalar", [&least, &Value::Float(1e-11)])?;
+    cx.aten("_assert_async.msg", [&is_covered, &Value::Str("window overlap add min: the windows leave a gap".into())])?;
+    let mut res = cx.aten("div.Tensor", [&sum, &weight])?;
     if end > n_all {
-        res = cx.call("aten.constant_pad_nd.default", [res, Value::ints(&[0, end - n_all]), Value::int(0)])?;
+        res = cx.aten("constant_pad_nd", [&res, &Value::ints(&[0, end - n_all]), &Value::int(0)])?;
     }
     if meta.sizes.len() == 2 {
-        res = cx.call("aten.squeeze.dim", [res, Value::int(0)])?;
+        res = cx.aten("squeeze.dim", [&res, &Value::int(0)])?;
     }
     Ok(vec![res])
 }
 
 impl Stretches {
     /// The sum of stretches that begin a hop apart.
-    fn overlapped(&self, cx: &mut Cx<'_>, rows: Traced, n_frames: i64) -> Result<Traced> {
-        let meta = cx.meta(tensor_of(&rows)).clone();
-        let flat = cx.call(
-            "aten.reshape.default",
-            [rows, Value::List(vec![Value::Int(meta.sizes[0].clone()), Value::int(-1)])],
-        )?;
-        let starts = cx.call("aten.arange.default", [Value::int(n_frames)])?;
-        let starts = cx.call("aten.mul.Scalar", [starts, Value::int(self.hop)])?;
-        let starts = cx.call("aten.unsqueeze.default", [starts, Value::int(1)])?;
-        let steps = cx.call("aten.arange.default", [Value::int(self.n_fft)])?;
-        let places = cx.call("aten.add.Tensor", [starts, steps])?;
-        let places = cx.call("aten.reshape.default", [places, Value::ints(&[-1])])?;
+    fn overlapped(&self, cx: &mut Cx<'_>, rows: &Traced, n_frames: i64) -> Result<Traced> {
+        let meta = cx.meta(tensor_of(rows)).clone();
+        let flat = cx.aten("reshape", [rows, &Value::List(vec![Value::Int(meta.sizes[0].clone()), Value::int(-1)])])?;
+        let starts = cx.aten("arange", [&Value::int(n_frames)])?;
+        let starts = cx.aten("mul.Scalar", [&starts, &Value::int(self.hop)])?;
+        let starts = cx.aten("unsqueeze", [&starts, &Value::int(1)])?;
+        let steps = cx.aten("arange", [&Value::int(self.n_fft)])?;
+        let places = cx.aten("add.Tensor", [&starts, &steps])?;
+        let places = cx.aten("reshape", [&places, &Value::ints(&[-1])])?;
         let sizes = vec![Value::Int(meta.sizes[0].clone()), Value::int(self.n_fft + self.hop * (n_frames - 1))];
-        let zeros = cx.call_with("aten.zeros.default", [Value::List(sizes)], &[("dtype", Value::DType(meta.dtype))])?;
-        cx.call("aten.index_add.default", [zeros, Value::int(1), places, flat])
+        let zeros = cx.aten_with("zeros", [&Value::List(sizes)], &[("dtype", Value::DType(meta.dtype))])?;
+        cx.aten("index_add", [&zeros, &Value::int(1), &places, &flat])
     }
 }

@@ -289,14 +289,14 @@ fn resized(cx: &mut Cx<'_>, value: Traced, dim: usize, n: i64) -> Result<Traced>
     let meta = cx.meta(tensor_of(&value)).clone();
     let Some(own) = meta.sizes[dim].as_int() else { return Ok(value) };
     if n <= own {
-        let call = [value, Value::int(dim as i64), Value::int(0), Value::int(n)];
-        return cx.call("aten.slice.Tensor", call);
+        let call = [&value, &Value::int(dim as i64), &Value::int(0), &Value::int(n)];
+        return cx.aten("slice.Tensor", call);
     }
     let mut sizes = meta.sizes;
     sizes[dim] = SymInt::from(n - own);
     let sizes = Value::List(sizes.into_iter().map(Value::Int).collect());
-    let zeros = cx.call_with("aten.zeros.default", [sizes], &[("dtype", Value::DType(meta.dtype))])?;
-    cx.call("aten.cat.default", [Value::List(vec![value, zeros]), Value::int(dim as i64)])
+    let zeros = cx.aten_with("zeros", [&sizes], &[("dtype", Value::DType(meta.dtype))])?;
+    cx.aten("cat", [&Value::List(vec![value, zeros]), &Value::int(dim as i64)])
 }
 
 fn transformed(cx: &mut Cx<'_>, args: &Call<'_>, kind: Kind, is_forward: bool) -> Result<Vec<Traced>> {
@@ -324,7 +324,7 @@ fn transformed(cx: &mut Cx<'_>, args: &Call<'_>, kind: Kind, is_forward: bool) -
     };
     let mut value = Traced::from(this);
     if own != wanted {
-        value = cx.call_with("aten._to_copy.default", [value], &[("dtype", Value::DType(wanted))])?;
+        value = cx.aten_with("_to_copy", [&value], &[("dtype", Value::DType(wanted))])?;
     }
     for (i, (&dim, &n)) in dims.iter().zip(&counts).enumerate() {
         let is_half = kind == Kind::C2R && i + 1 == dims.len();
@@ -337,21 +337,20 @@ fn transformed(cx: &mut Cx<'_>, args: &Call<'_>, kind: Kind, is_forward: bool) -
     let (numbers, scale) = (Value::ints(&dims), Value::int(scale));
     // A transform the other way round is the conjugate of that of the conjugates.
     Ok(vec![match kind {
-        Kind::C2C => cx.call("aten._fft_c2c.default", [value, numbers, scale, Value::Bool(is_forward)])?,
-        Kind::R2C if is_forward => cx.call("aten._fft_r2c.default", [value, numbers, scale, Value::Bool(true)])?,
+        Kind::C2C => cx.aten("_fft_c2c", [&value, &numbers, &scale, &Value::Bool(is_forward)])?,
+        Kind::R2C if is_forward => cx.aten("_fft_r2c", [&value, &numbers, &scale, &Value::Bool(true)])?,
         Kind::R2C => {
             let (before, last) = dims.split_at(dims.len() - 1);
-            let half =
-                cx.call("aten._fft_r2c.default", [value, Value::ints(last), scale.clone(), Value::Bool(true)])?;
-            let half = cx.call("aten.conj_physical.default", [half])?;
+            let half = cx.aten("_fft_r2c", [&value, &Value::ints(last), &scale, &Value::Bool(true)])?;
+            let half = cx.aten("conj_physical", [&half])?;
             match before {
                 [] => half,
-                _ => cx.call("aten._fft_c2c.default", [half, Value::ints(before), scale, Value::Bool(false)])?,
+                _ => cx.aten("_fft_c2c", [&half, &Value::ints(before), &scale, &Value::Bool(false)])?,
             }
         }
         Kind::C2R => {
-            let value = if is_forward { cx.call("aten.conj_physical.default", [value])? } else { value };
-            cx.call("aten._fft_c2r.default", [value, numbers, scale, Value::int(n_last)])?
+            let value = if is_forward { cx.aten("conj_physical", [&value])? } else { value };
+            cx.aten("_fft_c2r", [&value, &numbers, &scale, &Value::int(n_last)])?
         }
     }])
 }
@@ -365,7 +364,7 @@ fn shifted(cx: &mut Cx<'_>, args: &Call<'_>, is_forward: bool) -> Result<Vec<Tra
         Ok(Value::Int(if is_forward { size.floor_div(&2.into()) } else { (size + 1).floor_div(&2.into()) }))
     };
     let shifts = Value::List(dims.iter().map(shift).collect::<Result<_>>()?);
-    Ok(vec![cx.call("aten.roll.default", [this.into(), shifts, Value::ints(&dims)])?])
+    Ok(vec![cx.aten("roll", [&this.into(), &shifts, &Value::ints(&dims)])?])
 }
 
 fn frequencies(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -378,15 +377,15 @@ fn frequencies(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         .filter_map(|name| Some((*name, args.values[args.position(name)?].clone())))
         .collect();
     let mut range = |from: i64, to: i64| -> Result<Traced> {
-        let call = [Value::Float(from as f64), Value::Float(to as f64)];
-        cx.call_with("aten.arange.start", call, &options)
+        let call = [&Value::Float(from as f64), &Value::Float(to as f64)];
+        cx.aten_with("arange.start", call, &options)
     };
     let whole = match args.op.schema.name == "fft_rfftfreq" {
         true => range(0, n / 2 + 1)?,
         false => {
             let parts = vec![range(0, (n + 1) / 2)?, range(-(n / 2), 0)?];
-            cx.call("aten.cat.default", [Value::List(parts)])?
+            cx.aten("cat", [&Value::List(parts)])?
         }
     };
-    Ok(vec![cx.call("aten.mul.Scalar", [whole, Value::Float(1.0 / (n as f64 * spacing))])?])
+    Ok(vec![cx.aten("mul.Scalar", [&whole, &Value::Float(1.0 / (n as f64 * spacing))])?])
 }

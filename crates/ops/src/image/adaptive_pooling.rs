@@ -97,18 +97,18 @@ fn adaptive_avg_pool(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let meta = cx.meta(input).clone();
     let n_dims = size.len();
     if size.iter().any(|it| *it != 1) || meta.sizes.len() < n_dims + 1 {
-        let op = format!("aten._{}.default", args.op.schema.name);
-        return Ok(vec![cx.call(&op, args.values.iter().cloned())?]);
+        let op = format!("_{}", args.op.schema.name);
+        return Ok(vec![cx.aten(&op, &args.values)?]);
     }
     let dims: Vec<i64> = (1..=n_dims as i64).map(|it| -it).collect();
-    let mean = cx.call("aten.mean.dim", [input.into(), Value::ints(&dims), Value::Bool(true)])?;
+    let mean = cx.aten("mean.dim", [&input.into(), &Value::ints(&dims), &Value::Bool(true)])?;
     if memory_format_of(&meta) == MemoryFormat::Contiguous {
         return Ok(vec![mean]);
     }
     let sizes = cx.meta(tensor_of(&mean)).sizes.clone();
     let mut strides = vec![sizes[1].clone(); sizes.len()];
     strides[1] = SymInt::from(1);
-    Ok(vec![cx.call("aten.as_strided.default", [mean, size_list(&sizes), size_list(&strides)])?])
+    Ok(vec![cx.aten("as_strided", [&mean, &size_list(&sizes), &size_list(&strides)])?])
 }
 
 /// The arguments for the two-dimensional operator, over a plane one element high.
@@ -119,18 +119,18 @@ fn widened(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<[Traced; 2]> {
         return Err(args.bad_shape(format!("{}() Expected 2D or 3D input tensor", args.op.schema.name)));
     }
     let [size] = args.ints(1)?[..] else { return Err(args.invalid("output_size must be a single int")) };
-    let input = cx.call("aten.unsqueeze.default", [input.into(), Value::int(-2)])?;
+    let input = cx.aten("unsqueeze", [&input.into(), &Value::int(-2)])?;
     Ok([input, Value::ints(&[1, size])])
 }
 
 fn adaptive_avg_pool1d(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let call = widened(cx, args)?;
-    let result = cx.call("aten.adaptive_avg_pool2d.default", call)?;
-    Ok(vec![cx.call("aten.squeeze.dim", [result, Value::int(-2)])?])
+    let result = cx.aten("adaptive_avg_pool2d", &call)?;
+    Ok(vec![cx.aten("squeeze.dim", [&result, &Value::int(-2)])?])
 }
 
 fn adaptive_max_pool1d(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let call = widened(cx, args)?;
-    let results = cx.call_all("aten.adaptive_max_pool2d.default", call)?;
-    results.into_iter().map(|it| cx.call("aten.squeeze.dim", [it, Value::int(-2)])).collect()
+    let results = cx.aten_all("adaptive_max_pool2d", &call, &[])?;
+    results.into_iter().map(|it| cx.aten("squeeze.dim", [&it, &Value::int(-2)])).collect()
 }

@@ -45,9 +45,9 @@ fn read(cx: &mut Cx<'_>, input: &Traced, places: impl IntoIterator<Item = Traced
 }
 
 /// In the order in memory that PyTorch gives what is made of an image.
-fn laid_out(cx: &mut Cx<'_>, value: Traced, like: &TensorMeta) -> Result<Traced> {
+fn laid_out(cx: &mut Cx<'_>, value: &Traced, like: &TensorMeta) -> Result<Traced> {
     let format = Value::MemoryFormat(memory_format_of(like));
-    cx.aten_with("contiguous", [&value], &[("memory_format", format)])
+    cx.aten_with("contiguous", [value], &[("memory_format", format)])
 }
 
 fn nearest_of(cx: &mut Cx<'_>, args: &Call<'_>, offset: f64) -> Results {
@@ -68,7 +68,7 @@ fn nearest_of(cx: &mut Cx<'_>, args: &Call<'_>, offset: f64) -> Results {
             places.push(place);
         }
         let res = read(cx, &values[0], places)?;
-        if like.sizes.len() > 3 { laid_out(cx, res, &like) } else { Ok(res) }
+        if like.sizes.len() > 3 { laid_out(cx, &res, &like) } else { Ok(res) }
     })
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn linear(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
             corners = nearer;
         }
         let res = corners.swap_remove(0);
-        laid_out(cx, res, &like)
+        laid_out(cx, &res, &like)
     })
 }
 
@@ -236,6 +236,6 @@ pub(crate) fn bicubic(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
             lines.push(weighted(cx, &points, &weights_x)?);
         }
         let res = weighted(cx, &lines, &weights_y)?;
-        laid_out(cx, res, &like)
+        laid_out(cx, &res, &like)
     })
 }

@@ -135,6 +135,6 @@ fn affine_grid(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 
 fn grid_sampler(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let is_volume = cx.meta(*args.tensor(0)?).sizes.len() == 5;
-    let op = if is_volume { "aten.grid_sampler_3d.default" } else { "aten.grid_sampler_2d.default" };
-    Ok(vec![cx.call(op, args.values.iter().cloned())?])
+    let op = if is_volume { "grid_sampler_3d" } else { "grid_sampler_2d" };
+    Ok(vec![cx.aten(op, &args.values)?])
 }

@@ -288,8 +288,8 @@ fn max_unpool3d(args: &Meta<'_>) -> Result<Vec<Output>> {
 type Call<'a> = Args<'a, TensorRef>;
 
 fn max_values(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let op = format!("aten.{}_with_indices.default", args.op.schema.name);
-    Ok(vec![cx.call(&op, args.values.iter().cloned())?])
+    let op = format!("{}_with_indices", args.op.schema.name);
+    Ok(vec![cx.aten(&op, &args.values)?])
 }
 
 /// The arguments of a one-dimensional pooling for the two-dimensional one, over windows one element high.
@@ -299,7 +299,7 @@ fn widened(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if rank != 2 && rank != 3 {
         return Err(args.bad_shape(format!("{}() Expected 2D or 3D input tensor", args.op.schema.name)));
     }
-    let mut call = vec![cx.call("aten.unsqueeze.default", [input.into(), Value::int(-2)])?];
+    let mut call = vec![cx.aten("unsqueeze", [&input.into(), &Value::int(-2)])?];
     for (index, spec) in args.op.schema.args.iter().enumerate().skip(1) {
         let other_dim = match &*spec.name {
             "padding" => 0,
@@ -320,14 +320,14 @@ fn widened(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
 
 fn max_pool1d_with_indices(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let call = widened(cx, args)?;
-    let results = cx.call_all("aten.max_pool2d_with_indices.default", call)?;
-    results.into_iter().map(|it| cx.call("aten.squeeze.dim", [it, Value::int(-2)])).collect()
+    let results = cx.aten_all("max_pool2d_with_indices", &call, &[])?;
+    results.into_iter().map(|it| cx.aten("squeeze.dim", [&it, &Value::int(-2)])).collect()
 }
 
 fn max_pool1d(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     // Without gradients PyTorch's CPU writes a row-major result, however the input lies.
     let mut args = Call::new(args.op, args.values.clone());
-    args.values[0] = cx.call("aten.contiguous.default", [args.values[0].clone()])?;
+    args.values[0] = cx.aten("contiguous", [&args.values[0]])?;
     let mut results = max_pool1d_with_indices(cx, &args)?;
     results.truncate(1);
     Ok(results)
@@ -335,6 +335,6 @@ fn max_pool1d(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
 
 fn avg_pool1d(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let call = widened(cx, args)?;
-    let result = cx.call("aten.avg_pool2d.default", call)?;
-    Ok(vec![cx.call("aten.squeeze.dim", [result, Value::int(-2)])?])
+    let result = cx.aten("avg_pool2d", &call)?;
+    Ok(vec![cx.aten("squeeze.dim", [&result, &Value::int(-2)])?])
 }

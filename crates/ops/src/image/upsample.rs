@@ -236,8 +236,8 @@ fn by_size_or_factors(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec
     for dim in 0..size.len() {
         call.push(factors.as_ref().map_or(Value::None, |it| Value::Float(it[dim])));
     }
-    let op = format!("aten.{}.default", args.op.schema.name);
-    Ok(vec![cx.call(&op, call)?])
+    let op = args.op.schema.name.to_string();
+    Ok(vec![cx.aten(&op, &call)?])
 }
 
 /// A size times a factor, rounded down.

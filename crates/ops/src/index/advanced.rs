@@ -15,11 +15,11 @@ pub(crate) const OPS: &[OpDef] = &[
         .vjp(gradient::index)
         .doc("The elements at the positions that broadcast index tensors name; masks stand for their true positions.")
         .tags(Tags::CORE)
-        .decompose(|cx, args| without_masks(cx, args, "aten.index.Tensor")),
+        .decompose(|cx, args| without_masks(cx, args, "index.Tensor")),
     OpDef::new("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", unsafe_index)
         .vjp(gradient::index)
         .doc("`index` with indices that are known to be inside.")
-        .decompose(|cx, args| Ok(vec![cx.call("aten.index.Tensor", args.values.iter().cloned())?])),
+        .decompose(|cx, args| Ok(vec![cx.aten("index.Tensor", &args.values)?])),
     OpDef::new(
         "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
         index_put,
@@ -27,7 +27,7 @@ pub(crate) const OPS: &[OpDef] = &[
     .vjp(gradient::index_put)
     .doc("The tensor with values put at, or added to, the positions that index tensors name.")
     .tags(Tags::CORE)
-    .decompose(|cx, args| without_masks(cx, args, "aten.index_put.default"))
+    .decompose(|cx, args| without_masks(cx, args, "index_put"))
     .in_place(&["index_put_"]),
     OpDef::new(
         "aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
@@ -35,7 +35,7 @@ pub(crate) const OPS: &[OpDef] = &[
     )
     .vjp(gradient::index_put)
     .doc("`index_put` with indices that are known to be inside.")
-    .decompose(|cx, args| Ok(vec![cx.call("aten.index_put.default", args.values.iter().cloned())?])),
+    .decompose(|cx, args| Ok(vec![cx.aten("index_put", &args.values)?])),
 ];
 
 fn is_mask(meta: &TensorMeta) -> bool {
@@ -227,10 +227,10 @@ fn without_masks(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, op: &str) -> Resul
         }
         is_changed = true;
         let rank = meta.sizes.len();
-        let positions = cx.call("aten.nonzero.default", [index.into()])?;
+        let positions = cx.aten("nonzero", [&index.into()])?;
         for dim in 0..rank {
-            let column = [positions.clone(), Value::int(1), Value::int(dim as i64)];
-            indices.push(cx.call("aten.select.int", column)?);
+            let column = [&positions, &Value::int(1), &Value::int(dim as i64)];
+            indices.push(cx.aten("select.int", column)?);
         }
     }
     if !is_changed {
@@ -238,5 +238,5 @@ fn without_masks(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, op: &str) -> Resul
     }
     let mut values = args.values.clone();
     values[1] = Value::List(indices);
-    Ok(vec![cx.call(op, values)?])
+    Ok(vec![cx.aten(op, &values)?])
 }

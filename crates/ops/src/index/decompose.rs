@@ -24,7 +24,7 @@ pub(crate) fn one_hot(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     ] {
         let is_inside = cx.aten(op, [this, &Value::Int(bound)])?;
         let all = cx.aten("all", [&is_inside])?;
-        cx.call_all("aten._assert_async.msg", [all, Value::Str(what.into())])?;
+        cx.aten_all("_assert_async.msg", [&all, &Value::Str(what.into())], &[])?;
     }
     let rows = cx.aten("unsqueeze", [this, &Value::int(-1)])?;
     let classes = arange(cx, &n_classes, Some(DType::Int64))?;

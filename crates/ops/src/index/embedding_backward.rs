@@ -97,7 +97,7 @@ fn dense(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     if args.bool(5)? {
         return Err(args.unsupported("sparse gradients are not supported"));
     }
-    Ok(vec![cx.call("aten.embedding_dense_backward.default", args.values[..5].iter().cloned())?])
+    Ok(vec![cx.aten("embedding_dense_backward", &args.values[..5])?])
 }
 
 /// The gradient of a table whose bags have these gradients, with the options that begin at `at`: the number of rows,

@@ -65,8 +65,8 @@ fn embedding_bag(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, padding: Option<i6
         }
     };
     values.push(Value::Int(padding));
-    let op = if needs_grad { "aten._embedding_bag.default" } else { "aten._embedding_bag_forward_only.default" };
-    cx.call_all(op, values)
+    let op = if needs_grad { "_embedding_bag" } else { "_embedding_bag_forward_only" };
+    cx.aten_all(op, &values, &[])
 }
 
 /// The four results: the bags; to which bag each index belongs, unless the sum can do without; the bags' sizes, which

@@ -38,8 +38,8 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::take(Tensor self, Tensor index) -> Tensor", take)
         .doc("The elements at positions of the flattened tensor.")
         .decompose(|cx, args| {
-            let line = cx.call("aten.reshape.default", [args.values[0].clone(), Value::ints(&[-1])])?;
-            Ok(vec![cx.call("aten.index.Tensor", [line, Value::List(vec![args.values[1].clone()])])?])
+            let line = cx.aten("reshape", [&args.values[0], &Value::ints(&[-1])])?;
+            Ok(vec![cx.aten("index.Tensor", [&line, &Value::List(vec![args.values[1].clone()])])?])
         }),
     OpDef::composite("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", take_along_dim)
         .doc("`gather` with an index that broadcasts and may count from the end.")
@@ -130,8 +130,8 @@ fn take_along_dim(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Tra
     let (mut base, mut index): (Traced, Traced) = (base.into(), index.into());
     let dim = match args.opt_int(2)? {
         None => {
-            base = cx.call("aten.reshape.default", [base, Value::ints(&[-1])])?;
-            index = cx.call("aten.reshape.default", [index, Value::ints(&[-1])])?;
+            base = cx.aten("reshape", [&base, &Value::ints(&[-1])])?;
+            index = cx.aten("reshape", [&index, &Value::ints(&[-1])])?;
             0
         }
         Some(dim) => {
@@ -151,9 +151,9 @@ fn take_along_dim(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Tra
                 (own[dim], other[dim]) = (SymInt::ONE, SymInt::ONE);
                 let mut sizes = broadcast(args, &own, &other)?;
                 sizes[dim] = own_size;
-                base = cx.call("aten.expand.default", [base, sizes_value(&sizes)])?;
+                base = cx.aten("expand", [&base, &sizes_value(&sizes)])?;
                 sizes[dim] = other_size;
-                index = cx.call("aten.expand.default", [index, sizes_value(&sizes)])?;
+                index = cx.aten("expand", [&index, &sizes_value(&sizes)])?;
             }
             dim as i64
         }
@@ -161,8 +161,8 @@ fn take_along_dim(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Tra
     // An index may count from the end, which `gather` refuses.
     let Value::Tensor(tensor) = base else { return Err(args.invalid("the elements are a tensor")) };
     let size = cx.meta(tensor).sizes.get(dim as usize).cloned().unwrap_or(SymInt::ONE);
-    let index = cx.call("aten.remainder.Scalar", [index, Value::Int(size)])?;
-    Ok(vec![cx.call("aten.gather.default", [base, Value::int(dim), index])?])
+    let index = cx.aten("remainder.Scalar", [&index, &Value::Int(size)])?;
+    Ok(vec![cx.aten("gather", [&base, &Value::int(dim), &index])?])
 }
 
 fn sizes_value(sizes: &[SymInt]) -> Traced {

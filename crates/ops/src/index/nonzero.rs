@@ -13,7 +13,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("The positions of all elements that are not zero, one row for each.")
         .tags(Tags::CORE.with(Tags::DATA_DEPENDENT_SHAPE)),
     OpDef::composite("aten::argwhere(Tensor self) -> Tensor", |cx, args| {
-        Ok(vec![cx.call("aten.nonzero.default", [args.values[0].clone()])?])
+        Ok(vec![cx.aten("nonzero", [&args.values[0]])?])
     })
     .doc("The positions of all elements that are not zero, one row for each.")
     .tags(Tags::DATA_DEPENDENT_SHAPE)
@@ -50,10 +50,10 @@ fn nonzero_numpy(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Trac
     let mut base = args.values[0].clone();
     // A single number counts as a vector of one.
     if cx.meta(*args.tensor(0)?).sizes.is_empty() {
-        base = cx.call("aten.unsqueeze.default", [base, Value::int(0)])?;
+        base = cx.aten("unsqueeze", [&base, &Value::int(0)])?;
     }
-    let positions = cx.call("aten.nonzero.default", [base])?;
-    cx.call_all("aten.unbind.int", [positions, Value::int(1)])
+    let positions = cx.aten("nonzero", [&base])?;
+    cx.aten_all("unbind.int", [&positions, &Value::int(1)], &[])
 }
 
 fn nonzero_static(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

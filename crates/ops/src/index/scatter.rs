@@ -81,7 +81,7 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", index_copy)
         .vjp(gradient::index_copy)
         .doc("The tensor with slices of another one put where an index vector says.")
-        .decompose(|cx, args| put_slices(cx, args, args.values[3].clone(), false))
+        .decompose(|cx, args| put_slices(cx, args, &args.values[3], false))
         .in_place(&["index_copy_"]),
     OpDef::new("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", |args| {
         let value = args.scalar(3)?;
@@ -331,7 +331,7 @@ fn put(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 }
 
 /// `index_put` of slices at an index vector along one dimension.
-fn put_slices(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, source: Traced, adds: bool) -> Result<Vec<Traced>> {
+fn put_slices(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, source: &Traced, adds: bool) -> Result<Vec<Traced>> {
     let rank = cx.meta(*args.tensor(0)?).sizes.len();
     if rank == 0 {
         return Err(args.unsupported(format!("{} of a 0-d tensor has no other form", args.op.name)));
@@ -339,27 +339,27 @@ fn put_slices(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, source: Traced, adds:
     let dim = normalize_dim(args, args.int(1)?, rank)?;
     let mut index = args.values[2].clone();
     if cx.meta(*args.tensor(2)?).sizes.is_empty() {
-        index = cx.call("aten.unsqueeze.default", [index, Value::int(0)])?;
+        index = cx.aten("unsqueeze", [&index, &Value::int(0)])?;
     }
     let mut indices = vec![Value::None; dim];
     indices.push(index);
-    let put = [args.values[0].clone(), Value::List(indices), source, Value::Bool(adds)];
-    Ok(vec![cx.call("aten.index_put.default", put)?])
+    let put = [&args.values[0], &Value::List(indices), source, &Value::Bool(adds)];
+    Ok(vec![cx.aten("index_put", put)?])
 }
 
 fn index_add_by_put(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let mut source = args.values[3].clone();
     if args.scalar(4)? != Scalar::Int(1) {
-        source = cx.call("aten.mul.Tensor", [source, args.values[4].clone()])?;
+        source = cx.aten("mul.Tensor", [&source, &args.values[4]])?;
     }
-    put_slices(cx, args, source, true)
+    put_slices(cx, args, &source, true)
 }
 
 fn index_fill_by_put(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let dtype = cx.meta(*args.tensor(0)?).dtype;
     let value = match &args.values[3] {
         Value::Tensor(_) => to_dtype(cx, args.values[3].clone(), dtype)?,
-        number => cx.call_with("aten.scalar_tensor.default", [number.clone()], &[("dtype", Value::DType(dtype))])?,
+        number => cx.aten_with("scalar_tensor", [number], &[("dtype", Value::DType(dtype))])?,
     };
-    put_slices(cx, args, value, false)
+    put_slices(cx, args, &value, false)
 }

@@ -100,8 +100,7 @@ fn cross(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
             first.ok_or_else(|| args.bad_shape("no dimension of size 3 in input"))? as i64
         }
     };
-    let call = args.values[..2].iter().cloned();
-    Ok(vec![cx.call_with("aten.linalg_cross.default", call, &[("dim", Value::int(dim))])?])
+    Ok(vec![cx.aten_with("linalg_cross", &args.values[..2], &[("dim", Value::int(dim))])?])
 }
 
 fn cdist_forward(args: &Meta<'_>) -> Result<Vec<Output>> {
@@ -138,7 +137,7 @@ fn cdist_forward(args: &Meta<'_>) -> Result<Vec<Output>> {
 }
 
 fn cdist(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    Ok(vec![cx.call("aten._cdist_forward.default", args.values.iter().cloned())?])
+    Ok(vec![cx.aten("_cdist_forward", &args.values)?])
 }
 
 fn pdist_forward(args: &Meta<'_>) -> Result<Vec<Output>> {
@@ -166,13 +165,13 @@ fn pdist(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if rank != 2 {
         return Err(args.bad_shape(format!("pdist only supports 2D tensors, got: {rank}D")));
     }
-    let rows = cx.call("aten.contiguous.default", [args.values[0].clone()])?;
-    Ok(vec![cx.call("aten._pdist_forward.default", [rows, args.values[1].clone()])?])
+    let rows = cx.aten("contiguous", [&args.values[0]])?;
+    Ok(vec![cx.aten("_pdist_forward", [&rows, &args.values[1]])?])
 }
 
 fn dist(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let difference = cx.call("aten.sub.Tensor", args.values[..2].iter().cloned())?;
-    Ok(vec![cx.call("aten.linalg_vector_norm.default", [difference, args.values[2].clone()])?])
+    let difference = cx.aten("sub.Tensor", &args.values[..2])?;
+    Ok(vec![cx.aten("linalg_vector_norm", [&difference, &args.values[2]])?])
 }
 
 /// Follows `_euclidean_dist` of aten/src/ATen/native/Distance.cpp: `|a|^2 - 2 a b + |b|^2` as one product.
@@ -180,26 +179,26 @@ fn euclidean_dist(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let [a, b] = [args.values[0].clone(), args.values[1].clone()];
     let last = Value::int(-1);
     let norm = |cx: &mut Cx<'_>, it: &Traced| {
-        let square = cx.call("aten.pow.Tensor_Scalar", [it.clone(), Value::int(2)])?;
-        let norm = cx.call("aten.sum.dim_IntList", [square, Value::ints(&[-1]), Value::Bool(true)])?;
-        let ones = cx.call("aten.ones_like.default", [norm.clone()])?;
+        let square = cx.aten("pow.Tensor_Scalar", [it, &Value::int(2)])?;
+        let norm = cx.aten("sum.dim_IntList", [&square, &Value::ints(&[-1]), &Value::Bool(true)])?;
+        let ones = cx.aten("ones_like", [&norm])?;
         Ok::<_, Diagnostic>((norm, ones))
     };
     let ((a_norm, a_ones), (b_norm, b_ones)) = (norm(cx, &a)?, norm(cx, &b)?);
-    let a = cx.call("aten.mul.Scalar", [a, Value::int(-2)])?;
-    let a = cx.call("aten.cat.default", [Value::List(vec![a, a_norm, a_ones]), last.clone()])?;
-    let b = cx.call("aten.cat.default", [Value::List(vec![b, b_ones, b_norm]), last.clone()])?;
-    let b = cx.call("aten.transpose.int", [b, Value::int(-2), last])?;
-    let square = cx.call("aten.matmul.default", [a, b])?;
-    let square = cx.call("aten.clamp_min.default", [square, Value::int(0)])?;
-    Ok(vec![cx.call("aten.sqrt.default", [square])?])
+    let a = cx.aten("mul.Scalar", [&a, &Value::int(-2)])?;
+    let a = cx.aten("cat", [&Value::List(vec![a, a_norm, a_ones]), &last])?;
+    let b = cx.aten("cat", [&Value::List(vec![b, b_ones, b_norm]), &last])?;
+    let b = cx.aten("transpose.int", [&b, &Value::int(-2), &last])?;
+    let square = cx.aten("matmul", [&a, &b])?;
+    let square = cx.aten("clamp_min", [&square, &Value::int(0)])?;
+    Ok(vec![cx.aten("sqrt", [&square])?])
 }
 
 fn pairwise_distance(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let difference = cx.call("aten.sub.Tensor", args.values[..2].iter().cloned())?;
-    let shifted = cx.call("aten.add.Scalar", [difference, args.values[3].clone()])?;
-    let call = [shifted, args.values[2].clone(), Value::ints(&[-1]), args.values[4].clone()];
-    Ok(vec![cx.call("aten.linalg_vector_norm.default", call)?])
+    let difference = cx.aten("sub.Tensor", &args.values[..2])?;
+    let shifted = cx.aten("add.Scalar", [&difference, &args.values[3]])?;
+    let call = [&shifted, &args.values[2], &Value::ints(&[-1]), &args.values[4]];
+    Ok(vec![cx.aten("linalg_vector_norm", call)?])
 }
 
 /// Follows `cosine_similarity` of aten/src/ATen/native/Distance.cpp: each vector is divided by its norm first.
@@ -217,18 +216,18 @@ fn cosine_similarity(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     for (side, meta) in [(a, a_meta), (b, b_meta)] {
         let mut side: Traced = side.into();
         if meta.dtype != dtype {
-            side = cx.call_with("aten._to_copy.default", [side], &[("dtype", Value::DType(dtype))])?;
+            side = cx.aten_with("_to_copy", [&side], &[("dtype", Value::DType(dtype))])?;
         }
         if meta.sizes != sizes {
-            side = cx.call("aten.expand.default", [side, size_list(&sizes)])?;
+            side = cx.aten("expand", [&side, &size_list(&sizes)])?;
         }
-        let call = [side.clone(), Value::int(2), dims.clone(), Value::Bool(true)];
-        let norm = cx.call("aten.linalg_vector_norm.default", call)?;
-        let norm = cx.call("aten.clamp_min.default", [norm, args.values[3].clone()])?;
-        units.push(cx.call("aten.div.Tensor", [side, norm])?);
+        let call = [&side, &Value::int(2), &dims, &Value::Bool(true)];
+        let norm = cx.aten("linalg_vector_norm", call)?;
+        let norm = cx.aten("clamp_min", [&norm, &args.values[3]])?;
+        units.push(cx.aten("div.Tensor", [&side, &norm])?);
     }
-    let product = cx.call("aten.mul.Tensor", units)?;
-    Ok(vec![cx.call("aten.sum.dim_IntList", [product, dims])?])
+    let product = cx.aten("mul.Tensor", &units)?;
+    Ok(vec![cx.aten("sum.dim_IntList", [&product, &dims])?])
 }
 
 /// Follows `_trilinear` of aten/src/ATen/native/Linear.cpp: a dimension that the third tensor lacks is summed in the
@@ -238,7 +237,7 @@ fn trilinear(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     for index in 0..3 {
         let mut factor = args.values[index].clone();
         for dim in args.ints(3 + index)? {
-            factor = cx.call("aten.unsqueeze.default", [factor, Value::int(dim)])?;
+            factor = cx.aten("unsqueeze", [&factor, &Value::int(dim)])?;
         }
         factors.push(factor);
     }
@@ -260,7 +259,7 @@ fn trilinear(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         at += 1;
         !sums.contains(&(at - 1))
     });
-    Ok(vec![cx.call("aten.reshape.default", [product, size_list(&kept)])?])
+    Ok(vec![cx.aten("reshape", [&product, &size_list(&kept)])?])
 }
 
 /// Follows `bilinear` of aten/src/ATen/native/Linear.cpp.
@@ -280,17 +279,17 @@ fn bilinear(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let flat = |cx: &mut Cx<'_>, it: TensorRef, sizes: &[SymInt]| {
         let (last, lead) = sizes.split_last().expect("the sizes were checked");
         let n_rows: SymInt = lead.iter().product();
-        cx.call("aten.reshape.default", [it.into(), size_list(&[n_rows, last.clone()])])
+        cx.aten("reshape", [&it.into(), &size_list(&[n_rows, last.clone()])])
     };
     let (a, b) = (flat(cx, a, &a_sizes)?, flat(cx, b, &b_sizes)?);
     let dims = |it: &[i64]| Value::ints(it);
-    let call = [a, weight.into(), b, dims(&[1, 3]), dims(&[0]), dims(&[1, 2]), dims(&[2, 3])];
-    let res = cx.call("aten._trilinear.default", call)?;
+    let call = [&a, &weight.into(), &b, &dims(&[1, 3]), &dims(&[0]), &dims(&[1, 2]), &dims(&[2, 3])];
+    let res = cx.aten("_trilinear", call)?;
     let mut res_sizes = a_sizes[..a_sizes.len() - 1].to_vec();
     res_sizes.push(weight_sizes[0].clone());
-    let res = cx.call("aten.reshape.default", [res, size_list(&res_sizes)])?;
+    let res = cx.aten("reshape", [&res, &size_list(&res_sizes)])?;
     Ok(vec![match args.opt_tensor(3)? {
-        Some(bias) => cx.call("aten.add.Tensor", [res, (*bias).into()])?,
+        Some(bias) => cx.aten("add.Tensor", [&res, &(*bias).into()])?,
         None => res,
     }])
 }

@@ -19,7 +19,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .tolerance(TOLERANCE)
         .doc("The eigenvalues of square matrices."),
     OpDef::composite("aten::linalg_eigvals(Tensor self) -> Tensor", |cx, args| {
-        Ok(vec![cx.call("aten._linalg_eigvals.default", args.values.iter().cloned())?])
+        Ok(vec![cx.aten("_linalg_eigvals", &args.values)?])
     })
     .tolerance(TOLERANCE)
     .doc("The eigenvalues of square matrices."),

@@ -101,7 +101,7 @@ fn einsum(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     // The summed dimensions, of size one by now, come last.
     let sizes = cx.meta(tensor_of(&result)).sizes[..kept.len()].to_vec();
     let is_done = kept.len() == all.len();
-    Ok(vec![if is_done { result } else { cx.call("aten.reshape.default", [result, size_list(&sizes)])? }])
+    Ok(vec![if is_done { result } else { cx.aten("reshape", [&result, &size_list(&sizes)])? }])
 }
 
 /// Without an arrow, the subscripts that appear once are kept, in alphabetical order, after the ellipsis.
@@ -133,8 +133,8 @@ fn align(
                 sizes[first], sizes[second]
             )));
         }
-        let call = [operand, Value::int(0), Value::int(first as i64), Value::int(second as i64)];
-        operand = cx.call("aten.diagonal.default", call)?;
+        let call = [&operand, &Value::int(0), &Value::int(first as i64), &Value::int(second as i64)];
+        operand = cx.aten("diagonal", call)?;
         let label = labels.remove(second);
         labels.remove(first);
         labels.push(label);
@@ -142,11 +142,11 @@ fn align(
     let present: Vec<usize> = all.iter().filter_map(|label| labels.iter().position(|it| it == label)).collect();
     if !present.is_sorted() {
         let order: Vec<i64> = present.iter().map(|&it| it as i64).collect();
-        operand = cx.call("aten.permute.default", [operand, Value::ints(&order)])?;
+        operand = cx.aten("permute", [&operand, &Value::ints(&order)])?;
     }
     for (at, label) in all.iter().enumerate() {
         if !labels.contains(label) {
-            operand = cx.call("aten.unsqueeze.default", [operand, Value::int(at as i64)])?;
+            operand = cx.aten("unsqueeze", [&operand, &Value::int(at as i64)])?;
         }
     }
     Ok(operand)
@@ -199,7 +199,7 @@ fn contract_all(cx: &mut Cx<'_>, args: &Call<'_>, mut operands: Vec<Traced>, n_k
     }
     // As in PyTorch, a sum that is not part of a product makes int64 of ints.
     let dims: Vec<i64> = sums.iter().map(|&it| it as i64).collect();
-    cx.call("aten.sum.dim_IntList", [result, Value::ints(&dims), Value::Bool(true)])
+    cx.aten("sum.dim_IntList", [&result, &Value::ints(&dims), &Value::Bool(true)])
 }
 
 /// The dimensions from `n_kept` on that no other operand has.
@@ -209,10 +209,10 @@ fn last_uses(cx: &Cx<'_>, others: &[Traced], n_kept: usize, like: &Traced) -> Ve
     (n_kept..rank).filter(|&dim| !is_used(dim)).collect()
 }
 
-fn sum_keeping(cx: &mut Cx<'_>, operand: Traced, dims: &[usize], dtype: tracefx_core::DType) -> Result<Traced> {
+fn sum_keeping(cx: &mut Cx<'_>, operand: &Traced, dims: &[usize], dtype: tracefx_core::DType) -> Result<Traced> {
     let dims: Vec<i64> = dims.iter().map(|&it| it as i64).collect();
-    let call = [operand, Value::ints(&dims), Value::Bool(true)];
-    cx.call_with("aten.sum.dim_IntList", call, &[("dtype", Value::DType(dtype))])
+    let call = [operand, &Value::ints(&dims), &Value::Bool(true)];
+    cx.aten_with("sum.dim_IntList", call, &[("dtype", Value::DType(dtype))])
 }
 
 /// The product of two operands, summed over some dimensions, which stay with size one. Follows `sumproduct_pair` of
@@ -234,13 +234,13 @@ pub(crate) fn multiply_pair(cx: &mut Cx<'_>, mut left: Traced, mut right: Traced
         }
     }
     if !left_sums.is_empty() {
-        left = sum_keeping(cx, left, &left_sums, dtype)?;
+        left = sum_keeping(cx, &left, &left_sums, dtype)?;
     }
     if !right_sums.is_empty() {
-        right = sum_keeping(cx, right, &right_sums, dtype)?;
+        right = sum_keeping(cx, &right, &right_sums, dtype)?;
     }
     if summed.is_empty() {
-        return cx.call("aten.mul.Tensor", [left, right]);
+        return cx.aten("mul.Tensor", [&left, &right]);
     }
     // A dimension that is of size one by now goes with those of the right side.
     right_only.extend(left_sums.iter().chain(&right_sums));
@@ -255,17 +255,17 @@ pub(crate) fn multiply_pair(cx: &mut Cx<'_>, mut left: Traced, mut right: Traced
     let n_right = count(&right_now, &right_only);
     let as_batch = |cx: &mut Cx<'_>, it: Traced, order: [&[usize]; 4], sizes: [&SymInt; 3]| {
         let order: Vec<i64> = order.concat().iter().map(|&it| it as i64).collect();
-        let it = cx.call("aten.permute.default", [it, Value::ints(&order)])?;
-        cx.call("aten.reshape.default", [it, size_list(&sizes.map(SymInt::clone))])
+        let it = cx.aten("permute", [&it, &Value::ints(&order)])?;
+        cx.aten("reshape", [&it, &size_list(&sizes.map(SymInt::clone))])
     };
     let left = as_batch(cx, left, [&both, &left_only, &summed, &right_only], [&n_both, &n_left, &n_summed])?;
     let right = as_batch(cx, right, [&both, &summed, &right_only, &left_only], [&n_both, &n_summed, &n_right])?;
-    let res = cx.call("aten.bmm.default", [left, right])?;
+    let res = cx.aten("bmm", [&left, &right])?;
     let order = [&both[..], &left_only, &summed, &right_only].concat();
     let ones = vec![SymInt::from(1); summed.len()];
     let grouped = [of(&left_sizes, &both), of(&left_sizes, &left_only), ones, of(&right_now, &right_only)].concat();
-    let res = cx.call("aten.reshape.default", [res, size_list(&grouped)])?;
+    let res = cx.aten("reshape", [&res, &size_list(&grouped)])?;
     let mut back = vec![0; order.len()];
     order.iter().enumerate().for_each(|(at, &dim)| back[dim] = at as i64);
-    cx.call("aten.permute.default", [res, Value::ints(&back)])
+    cx.aten("permute", [&res, &Value::ints(&back)])
 }

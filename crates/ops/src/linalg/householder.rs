@@ -15,7 +15,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("A matrix with orthogonal columns times an upper triangle."),
     OpDef::composite("aten::qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", |cx, args| {
         let mode = if args.bool(1)? { "reduced" } else { "complete" };
-        cx.call_all("aten.linalg_qr.default", [args.values[0].clone(), Value::Str(mode.into())])
+        cx.aten_all("linalg_qr", [&args.values[0], &Value::Str(mode.into())], &[])
     })
     .tolerance(TOLERANCE)
     .doc("A matrix with orthogonal columns times an upper triangle."),
@@ -27,7 +27,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .tolerance(TOLERANCE)
         .doc("The first columns of a product of reflections."),
     OpDef::composite("aten::orgqr(Tensor self, Tensor input2) -> Tensor", |cx, args| {
-        firsts(cx, args, "aten.linalg_householder_product.default", 1)
+        firsts(cx, args, "linalg_householder_product", 1)
     })
     .tolerance(TOLERANCE)
     .doc("The first columns of a product of reflections."),

@@ -125,9 +125,9 @@ fn tensor_inverse(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
              prod(self.shape[:ind]), but got {n_last} != {n_first}"
         )));
     }
-    let matrix = cx.call("aten.reshape.default", [args.values[0].clone(), size_list(&[n_last, n_first])])?;
-    let inverse = cx.call("aten.linalg_inv.default", [matrix])?;
-    Ok(vec![cx.call("aten.reshape.default", [inverse, size_list(&[last, first].concat())])?])
+    let matrix = cx.aten("reshape", [&args.values[0], &size_list(&[n_last, n_first])])?;
+    let inverse = cx.aten("linalg_inv", [&matrix])?;
+    Ok(vec![cx.aten("reshape", [&inverse, &size_list(&[last, first].concat())])?])
 }
 
 fn tensor_solve(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -137,7 +137,7 @@ fn tensor_solve(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         let dims =
             dims.iter().map(|&it| normalize_dim(args, it, rank).map(|it| it as i64)).collect::<Result<Vec<_>>>()?;
         let order: Vec<i64> = (0..rank as i64).filter(|it| !dims.contains(it)).chain(dims.iter().copied()).collect();
-        this = cx.call("aten.permute.default", [this, Value::ints(&order)])?;
+        this = cx.aten("permute", [&this, &Value::ints(&order)])?;
     }
     let (sizes, other) = (cx.meta(tensor_of(&this)).sizes.clone(), cx.meta(*args.tensor(1)?).sizes.clone());
     let result = &sizes[other.len().min(sizes.len())..];
@@ -148,15 +148,15 @@ fn tensor_solve(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
              prod(self.shape[:other.ndim]), but got {n} != {n_other}"
         )));
     }
-    let matrix = cx.call("aten.reshape.default", [this, size_list(&[n.clone(), n.clone()])])?;
-    let right = cx.call("aten.reshape.default", [args.values[1].clone(), size_list(&[n])])?;
-    let solution = cx.call("aten.linalg_solve.default", [matrix, right])?;
-    Ok(vec![cx.call("aten.reshape.default", [solution, size_list(result)])?])
+    let matrix = cx.aten("reshape", [&this, &size_list(&[n.clone(), n.clone()])])?;
+    let right = cx.aten("reshape", [&args.values[1], &size_list(&[n])])?;
+    let solution = cx.aten("linalg_solve", [&matrix, &right])?;
+    Ok(vec![cx.aten("reshape", [&solution, &size_list(result)])?])
 }
 
 /// Follows `linalg_cond` of aten/src/ATen/native/LinearAlgebra.cpp.
 fn condition(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let this = args.values[0].clone();
+    let this = &args.values[0];
     let meta = cx.meta(*args.tensor(0)?).clone();
     let order = args.values[1].clone();
     let by_values = match &order {
@@ -165,25 +165,25 @@ fn condition(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     };
     if let Some(order) = by_values {
         shape(args, &meta, false)?;
-        let values = cx.call("aten.linalg_svdvals.default", [this])?;
-        let mut at = |index: i64| cx.call("aten.select.int", [values.clone(), Value::int(-1), Value::int(index)]);
+        let values = cx.aten("linalg_svdvals", [this])?;
+        let mut at = |index: i64| cx.aten("select.int", [&values, &Value::int(-1), &Value::int(index)]);
         let (largest, least) = (at(0)?, at(-1)?);
         let pair = if order > 0.0 { [largest, least] } else { [least, largest] };
-        return Ok(vec![cx.call("aten.div.Tensor", pair)?]);
+        return Ok(vec![cx.aten("div.Tensor", &pair)?]);
     }
     let (lead, n, _) = shape(args, &meta, true)?;
     if n == 0 {
         let dtype = Value::DType(real_of(meta.dtype));
-        return Ok(vec![cx.call_with("aten.zeros.default", [size_list(&lead)], &[("dtype", dtype)])?]);
+        return Ok(vec![cx.aten_with("zeros", [&size_list(&lead)], &[("dtype", dtype)])?]);
     }
-    let results = cx.call_all("aten.linalg_inv_ex.default", [this.clone()])?;
+    let results = cx.aten_all("linalg_inv_ex", [this], &[])?;
     let [inverse, info] = &results[..] else { unreachable!("there is an inverse and how it went") };
-    let is_singular = cx.call("aten.gt.Scalar", [info.clone(), Value::int(0)])?;
+    let is_singular = cx.aten("gt.Scalar", [info, &Value::int(0)])?;
     let op = match &order {
-        Value::Str(_) => "aten.linalg_matrix_norm.str_ord",
-        _ => "aten.linalg_matrix_norm.default",
+        Value::Str(_) => "linalg_matrix_norm.str_ord",
+        _ => "linalg_matrix_norm",
     };
-    let (own, other) = (cx.call(op, [this, order.clone()])?, cx.call(op, [inverse.clone(), order])?);
-    let res = cx.call("aten.mul.Tensor", [own, other])?;
-    Ok(vec![cx.call("aten.masked_fill.Scalar", [res, is_singular, Value::Float(f64::INFINITY)])?])
+    let (own, other) = (cx.aten(op, [this, &order])?, cx.aten(op, [inverse, &order])?);
+    let res = cx.aten("mul.Tensor", [&own, &other])?;
+    Ok(vec![cx.aten("masked_fill.Scalar", [&res, &is_singular, &Value::Float(f64::INFINITY)])?])
 }

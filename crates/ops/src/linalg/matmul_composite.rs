@@ -61,26 +61,26 @@ fn matmul(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
 /// `a @ b`, following `_matmul_impl` of aten/src/ATen/native/LinearAlgebra.cpp.
 fn multiply(cx: &mut Cx<'_>, args: &Call<'_>, a: TensorRef, b: TensorRef) -> Result<Traced> {
     let (meta_a, meta_b) = (cx.meta(a).clone(), cx.meta(b).clone());
-    let transposed = |cx: &mut Cx<'_>, it: Traced| cx.call("aten.transpose.int", [it, Value::int(-2), Value::int(-1)]);
+    let transposed = |cx: &mut Cx<'_>, it: Traced| cx.aten("transpose.int", [&it, &Value::int(-2), &Value::int(-1)]);
     match (meta_a.sizes.len(), meta_b.sizes.len()) {
         (0, _) | (_, 0) => Err(args.bad_shape(format!(
             "both arguments to matmul need to be at least 1D, but they are {}D and {}D",
             meta_a.sizes.len(),
             meta_b.sizes.len()
         ))),
-        (1, 1) => cx.call("aten.dot.default", [a.into(), b.into()]),
-        (2, 1) => cx.call("aten.mv.default", [a.into(), b.into()]),
+        (1, 1) => cx.aten("dot", [&a.into(), &b.into()]),
+        (2, 1) => cx.aten("mv", [&a.into(), &b.into()]),
         (1, 2) => {
-            let row = cx.call("aten.unsqueeze.default", [a.into(), Value::int(0)])?;
-            let product = cx.call("aten.mm.default", [row, b.into()])?;
-            cx.call("aten.squeeze.dim", [product, Value::int(0)])
+            let row = cx.aten("unsqueeze", [&a.into(), &Value::int(0)])?;
+            let product = cx.aten("mm", [&row, &b.into()])?;
+            cx.aten("squeeze.dim", [&product, &Value::int(0)])
         }
-        (2, 2) => cx.call("aten.mm.default", [a.into(), b.into()]),
-        (rank_a, rank_b) if rank_a >= 3 && rank_b <= 2 && folds(&meta_a) => fold(cx, a.into(), b.into()),
+        (2, 2) => cx.aten("mm", [&a.into(), &b.into()]),
+        (rank_a, rank_b) if rank_a >= 3 && rank_b <= 2 && folds(&meta_a) => fold(cx, &a.into(), &b.into()),
         // A vector times a batch: the batch is folded the other way round.
         (1, _) if folds(&swapped(&meta_b)) => {
             let batch = transposed(cx, b.into())?;
-            fold(cx, batch, a.into())
+            fold(cx, &batch, &a.into())
         }
         (_, _) => batch_multiply(cx, args, (a, &meta_a), (b, &meta_b)),
     }
@@ -103,16 +103,16 @@ fn swapped(meta: &TensorMeta) -> TensorMeta {
 }
 
 /// A batch times a matrix or a vector, with all rows of the batch as one matrix.
-fn fold(cx: &mut Cx<'_>, batch: Traced, other: Traced) -> Result<Traced> {
-    let batch_sizes = sizes_of(cx, &batch);
-    let other_sizes = sizes_of(cx, &other);
+fn fold(cx: &mut Cx<'_>, batch: &Traced, other: &Traced) -> Result<Traced> {
+    let batch_sizes = sizes_of(cx, batch);
+    let other_sizes = sizes_of(cx, other);
     let (lead, last) = batch_sizes.split_at(batch_sizes.len() - 1);
-    let rows = cx.call("aten.view.default", [batch, size_list(&[product(lead), last[0].clone()])])?;
-    let op = if other_sizes.len() == 2 { "aten.mm.default" } else { "aten.mv.default" };
-    let res = cx.call(op, [rows, other])?;
+    let rows = cx.aten("view", [batch, &size_list(&[product(lead), last[0].clone()])])?;
+    let op = if other_sizes.len() == 2 { "mm" } else { "mv" };
+    let res = cx.aten(op, [&rows, other])?;
     let mut res_sizes = lead.to_vec();
     res_sizes.extend_from_slice(&other_sizes[1..]);
-    cx.call("aten.view.default", [res, size_list(&res_sizes)])
+    cx.aten("view", [&res, &size_list(&res_sizes)])
 }
 
 fn batch_multiply(
@@ -126,11 +126,11 @@ fn batch_multiply(
     let (mut a_sizes, mut b_sizes) = (meta_a.sizes.clone(), meta_b.sizes.clone());
     let (is_row, is_column) = (a_sizes.len() == 1, b_sizes.len() == 1);
     if is_row {
-        a = cx.call("aten.unsqueeze.default", [a, Value::int(0)])?;
+        a = cx.aten("unsqueeze", [&a, &Value::int(0)])?;
         a_sizes.insert(0, SymInt::from(1));
     }
     if is_column {
-        b = cx.call("aten.unsqueeze.default", [b, Value::int(1)])?;
+        b = cx.aten("unsqueeze", [&b, &Value::int(1)])?;
         b_sizes.push(SymInt::from(1));
     }
     let (batch_a, matrix_a) = a_sizes.split_at(a_sizes.len() - 2);
@@ -144,13 +144,13 @@ fn batch_multiply(
     let batch = broadcast(args, batch_a, batch_b)?;
     let n_batch = product(&batch);
     let as_batch = |cx: &mut Cx<'_>, it: Traced, matrix: &[SymInt]| {
-        let it = cx.call("aten.expand.default", [it, size_list(&[&batch, matrix].concat())])?;
-        cx.call("aten.reshape.default", [it, size_list(&[n_batch.clone(), matrix[0].clone(), matrix[1].clone()])])
+        let it = cx.aten("expand", [&it, &size_list(&[&batch, matrix].concat())])?;
+        cx.aten("reshape", [&it, &size_list(&[n_batch.clone(), matrix[0].clone(), matrix[1].clone()])])
     };
     let (a, b) = (as_batch(cx, a, matrix_a)?, as_batch(cx, b, matrix_b)?);
-    let mut res = cx.call("aten.bmm.default", [a, b])?;
+    let mut res = cx.aten("bmm", [&a, &b])?;
     if is_column {
-        res = cx.call("aten.squeeze.dim", [res, Value::int(-1)])?;
+        res = cx.aten("squeeze.dim", [&res, &Value::int(-1)])?;
     }
     let mut res_sizes = batch.clone();
     if !is_row {
@@ -159,7 +159,7 @@ fn batch_multiply(
     if !is_column {
         res_sizes.push(matrix_b[1].clone());
     }
-    cx.call("aten.view.default", [res, size_list(&res_sizes)])
+    cx.aten("view", [&res, &size_list(&res_sizes)])
 }
 
 /// `linear` as PyTorch decomposes it: one `addmm` where there is a bias.
@@ -169,35 +169,35 @@ pub(crate) fn linear_as_matmul(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<T
     let is_matrix = cx.meta(weight).sizes.len() == 2;
     let n_bias_dims = bias.map(|it| cx.meta(it).sizes.len());
     let transposed = match is_matrix {
-        true => cx.call("aten.permute.default", [weight.into(), Value::ints(&[1, 0])])?,
+        true => cx.aten("permute", [&weight.into(), &Value::ints(&[1, 0])])?,
         false => weight.into(),
     };
     let (Some(bias), true) = (bias, is_matrix) else {
         let product = multiply(cx, args, input, tensor_of(&transposed))?;
         return Ok(vec![match bias {
-            Some(bias) => cx.call("aten.add.Tensor", [product, bias.into()])?,
+            Some(bias) => cx.aten("add.Tensor", [&product, &bias.into()])?,
             None => product,
         }]);
     };
     if input_sizes.len() == 2 {
-        return Ok(vec![cx.call("aten.addmm.default", [bias.into(), input.into(), transposed])?]);
+        return Ok(vec![cx.aten("addmm", [&bias.into(), &input.into(), &transposed])?]);
     }
     if input_sizes.len() > 2 && n_bias_dims == Some(1) && folds(cx.meta(input)) {
         let (lead, last) = input_sizes.split_at(input_sizes.len() - 1);
-        let rows = cx.call("aten.view.default", [input.into(), size_list(&[product(lead), last[0].clone()])])?;
+        let rows = cx.aten("view", [&input.into(), &size_list(&[product(lead), last[0].clone()])])?;
         let n_out = sizes_of(cx, &transposed)[1].clone();
-        let res = cx.call("aten.addmm.default", [bias.into(), rows, transposed])?;
-        return Ok(vec![cx.call("aten.view.default", [res, size_list(&[lead, &[n_out]].concat())])?]);
+        let res = cx.aten("addmm", [&bias.into(), &rows, &transposed])?;
+        return Ok(vec![cx.aten("view", [&res, &size_list(&[lead, &[n_out]].concat())])?]);
     }
     let product = multiply(cx, args, input, tensor_of(&transposed))?;
-    Ok(vec![cx.call("aten.add.Tensor", [product, bias.into()])?])
+    Ok(vec![cx.aten("add.Tensor", [&product, &bias.into()])?])
 }
 
 fn inner(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (a, b) = (*args.tensor(0)?, *args.tensor(1)?);
     let (a_sizes, b_sizes) = (&cx.meta(a).sizes, &cx.meta(b).sizes);
     if a_sizes.is_empty() || b_sizes.is_empty() {
-        return Ok(vec![cx.call("aten.mul.Tensor", [a.into(), b.into()])?]);
+        return Ok(vec![cx.aten("mul.Tensor", [&a.into(), &b.into()])?]);
     }
     if a_sizes.last().zip(b_sizes.last()).is_some_and(|(a, b)| args.differ(a, b)) {
         return Err(args.bad_shape("inner() the last dimension must match on both input tensors"));
@@ -212,8 +212,8 @@ fn outer(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         let what = format!("outer: Expected 1-D arguments, but got {}-D and {}-D", ranks.0, ranks.1);
         return Err(args.bad_shape(what));
     }
-    let column = cx.call("aten.unsqueeze.default", [a.into(), Value::int(1)])?;
-    Ok(vec![cx.call("aten.mul.Tensor", [column, b.into()])?])
+    let column = cx.aten("unsqueeze", [&a.into(), &Value::int(1)])?;
+    Ok(vec![cx.aten("mul.Tensor", [&column, &b.into()])?])
 }
 
 fn addr(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -236,34 +236,34 @@ fn addr(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         _ => it.to_complex() == Scalar::Float(value).to_complex(),
     };
     let factor = |cx: &mut Cx<'_>, it: Scalar| match dtype.is_float() && dtype.size() == 2 {
-        true => cx.call_with("aten.scalar_tensor.default", [it.into()], &[("dtype", Value::DType(dtype))]),
+        true => cx.aten_with("scalar_tensor", [&it.into()], &[("dtype", Value::DType(dtype))]),
         false => Ok(it.into()),
     };
-    let mut column = cx.call("aten.unsqueeze.default", [a.into(), Value::int(1)])?;
+    let mut column = cx.aten("unsqueeze", [&a.into(), &Value::int(1)])?;
     if a_meta.dtype != dtype {
-        column = cx.call_with("aten._to_copy.default", [column], &[("dtype", Value::DType(dtype))])?;
+        column = cx.aten_with("_to_copy", [&column], &[("dtype", Value::DType(dtype))])?;
     }
     if is(alpha, 0.0) && dtype == DType::Bool {
-        column = cx.call("aten.zeros_like.default", [column])?;
+        column = cx.aten("zeros_like", [&column])?;
     } else if !is(alpha, 1.0) {
         let factor = factor(cx, alpha)?;
-        column = cx.call("aten.mul.Tensor", [column, factor])?;
+        column = cx.aten("mul.Tensor", [&column, &factor])?;
     }
-    let mut res = cx.call("aten.mul.Tensor", [column, b.into()])?;
+    let mut res = cx.aten("mul.Tensor", [&column, &b.into()])?;
     if !is(beta, 0.0) {
         // One without dimensions gets them first, so that its dtype counts like the others'.
         let addend = match addend_meta.sizes.is_empty() {
-            true => cx.call("aten.expand.default", [addend.into(), size_list(&expected)])?,
+            true => cx.aten("expand", [&addend.into(), &size_list(&expected)])?,
             false => addend.into(),
         };
         let scaled = match is(beta, 1.0) {
             true => addend,
             false => {
                 let factor = factor(cx, beta)?;
-                cx.call("aten.mul.Tensor", [addend, factor])?
+                cx.aten("mul.Tensor", [&addend, &factor])?
             }
         };
-        res = cx.call("aten.add.Tensor", [scaled, res])?;
+        res = cx.aten("add.Tensor", [&scaled, &res])?;
     }
     Ok(vec![res])
 }
@@ -284,10 +284,9 @@ fn vecdot(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         );
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
-    let x: Traced =
-        if cx.meta(x).dtype.is_complex() { cx.call("aten.conj_physical.default", [x.into()])? } else { x.into() };
-    let product = cx.call("aten.mul.Tensor", [x, y.into()])?;
-    Ok(vec![cx.call("aten.sum.dim_IntList", [product, Value::ints(&[args.int(2)?])])?])
+    let x: Traced = if cx.meta(x).dtype.is_complex() { cx.aten("conj_physical", [&x.into()])? } else { x.into() };
+    let product = cx.aten("mul.Tensor", [&x, &y.into()])?;
+    Ok(vec![cx.aten("sum.dim_IntList", [&product, &Value::ints(&[args.int(2)?])])?])
 }
 
 fn tensordot(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -322,7 +321,7 @@ fn contract(
         // The sum of integers stays of their dtype.
         let keep_summed = |cx: &mut Cx<'_>, it: Traced, dim: usize| {
             let dtype = [("dtype", Value::DType(dtype))];
-            cx.call_with("aten.sum.dim_IntList", [it, Value::ints(&[dim as i64]), Value::Bool(true)], &dtype)
+            cx.aten_with("sum.dim_IntList", [&it, &Value::ints(&[dim as i64]), &Value::Bool(true)], &dtype)
         };
         // A size of one broadcasts: the other side is summed over it first.
         if size_b == one && size_a != one {
@@ -348,21 +347,21 @@ fn contract(
     // One number is no product of matrices.
     if outer_a.iter().chain(&outer_b).all(|it| *it == one) {
         let mut flat = |it: Traced, order: Vec<i64>| {
-            let it = cx.call("aten.permute.default", [it, Value::ints(&order)])?;
-            cx.call("aten.reshape.default", [it, size_list(std::slice::from_ref(&inner_size))])
+            let it = cx.aten("permute", [&it, &Value::ints(&order)])?;
+            cx.aten("reshape", [&it, &size_list(std::slice::from_ref(&inner_size))])
         };
         let a = flat(a, [&free_a[..], &pairs_a].concat())?;
         let b = flat(b, [&free_b[..], &pairs_b].concat())?;
-        let products = cx.call("aten.mul.Tensor", [a, b])?;
-        let res = cx.call_with("aten.sum.default", [products], &[("dtype", Value::DType(dtype))])?;
-        return cx.call("aten.reshape.default", [res, size_list(&[outer_a, outer_b].concat())]);
+        let products = cx.aten("mul.Tensor", [&a, &b])?;
+        let res = cx.aten_with("sum", [&products], &[("dtype", Value::DType(dtype))])?;
+        return cx.aten("reshape", [&res, &size_list(&[outer_a, outer_b].concat())]);
     }
-    let a = cx.call("aten.permute.default", [a, Value::ints(&[&free_a[..], &pairs_a].concat())])?;
-    let a = cx.call("aten.reshape.default", [a, size_list(&[product(&outer_a), inner_size.clone()])])?;
-    let b = cx.call("aten.permute.default", [b, Value::ints(&[&pairs_b[..], &free_b].concat())])?;
-    let b = cx.call("aten.reshape.default", [b, size_list(&[inner_size, product(&outer_b)])])?;
-    let res = cx.call("aten.mm.default", [a, b])?;
-    cx.call("aten.reshape.default", [res, size_list(&[outer_a, outer_b].concat())])
+    let a = cx.aten("permute", [&a, &Value::ints(&[&free_a[..], &pairs_a].concat())])?;
+    let a = cx.aten("reshape", [&a, &size_list(&[product(&outer_a), inner_size.clone()])])?;
+    let b = cx.aten("permute", [&b, &Value::ints(&[&pairs_b[..], &free_b].concat())])?;
+    let b = cx.aten("reshape", [&b, &size_list(&[inner_size, product(&outer_b)])])?;
+    let res = cx.aten("mm", [&a, &b])?;
+    cx.aten("reshape", [&res, &size_list(&[outer_a, outer_b].concat())])
 }
 
 fn kron(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -374,11 +373,11 @@ fn kron(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (a_sizes, b_sizes) = (padded(&a_sizes), padded(&b_sizes));
     let a_wide: Vec<SymInt> = a_sizes.iter().flat_map(|it| [it.clone(), one.clone()]).collect();
     let b_wide: Vec<SymInt> = b_sizes.iter().flat_map(|it| [one.clone(), it.clone()]).collect();
-    let a = cx.call("aten.reshape.default", [a.into(), size_list(&a_wide)])?;
-    let b = cx.call("aten.reshape.default", [b.into(), size_list(&b_wide)])?;
-    let res = cx.call("aten.mul.Tensor", [a, b])?;
+    let a = cx.aten("reshape", [&a.into(), &size_list(&a_wide)])?;
+    let b = cx.aten("reshape", [&b.into(), &size_list(&b_wide)])?;
+    let res = cx.aten("mul.Tensor", [&a, &b])?;
     let res_sizes: Vec<SymInt> = a_sizes.iter().zip(&b_sizes).map(|(a, b)| a * b).collect();
-    Ok(vec![cx.call("aten.reshape.default", [res, size_list(&res_sizes)])?])
+    Ok(vec![cx.aten("reshape", [&res, &size_list(&res_sizes)])?])
 }
 
 fn matrix_power(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -390,14 +389,13 @@ fn matrix_power(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     }
     if exponent == 0 {
         let n = Value::Int(meta.sizes[rank - 1].clone());
-        let eye = cx.call_with("aten.eye.default", [n], &[("dtype", Value::DType(meta.dtype))])?;
-        let eye = cx.call("aten.expand.default", [eye, size_list(&meta.sizes)])?;
-        return Ok(vec![cx.call("aten.clone.default", [eye])?]);
+        let eye = cx.aten_with("eye", [&n], &[("dtype", Value::DType(meta.dtype))])?;
+        let eye = cx.aten("expand", [&eye, &size_list(&meta.sizes)])?;
+        return Ok(vec![cx.aten("clone", [&eye])?]);
     }
-    let mut square: Traced =
-        if exponent < 0 { cx.call("aten.linalg_inv.default", [matrix.into()])? } else { matrix.into() };
+    let mut square: Traced = if exponent < 0 { cx.aten("linalg_inv", [&matrix.into()])? } else { matrix.into() };
     if exponent.unsigned_abs() == 1 && exponent > 0 {
-        return Ok(vec![cx.call("aten.clone.default", [square])?]);
+        return Ok(vec![cx.aten("clone", [&square])?]);
     }
     let (mut left, mut res) = (exponent.unsigned_abs(), None);
     loop {
@@ -425,10 +423,10 @@ fn multi_dot(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let mut matrices: Vec<Traced> = tensors.iter().map(|&it| it.into()).collect();
     let (is_row, is_column) = (cx.meta(tensors[0]).sizes.len() == 1, cx.meta(tensors[n - 1]).sizes.len() == 1);
     if is_row {
-        matrices[0] = cx.call("aten.unsqueeze.default", [matrices[0].clone(), Value::int(0)])?;
+        matrices[0] = cx.aten("unsqueeze", [&matrices[0], &Value::int(0)])?;
     }
     if is_column {
-        matrices[n - 1] = cx.call("aten.unsqueeze.default", [matrices[n - 1].clone(), Value::int(1)])?;
+        matrices[n - 1] = cx.aten("unsqueeze", [&matrices[n - 1], &Value::int(1)])?;
     }
     let mut extents = Vec::new();
     for (at, matrix) in matrices.iter().enumerate() {
@@ -444,10 +442,10 @@ fn multi_dot(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let order = cheapest_order(&extents);
     let mut res = multiply_range(cx, args, &matrices, &order, 0, n - 1)?;
     if is_row {
-        res = cx.call("aten.squeeze.dim", [res, Value::int(0)])?;
+        res = cx.aten("squeeze.dim", [&res, &Value::int(0)])?;
     }
     if is_column {
-        res = cx.call("aten.squeeze.dim", [res, Value::int(-1)])?;
+        res = cx.aten("squeeze.dim", [&res, &Value::int(-1)])?;
     }
     Ok(vec![res])
 }

@@ -22,13 +22,11 @@ pub(crate) const OPS: &[OpDef] = &[
     .doc("The eigenvalues of symmetric matrices in rising order, and their vectors as columns."),
     composite(
         "aten::linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)",
-        |cx, args| firsts(cx, args, "aten._linalg_eigh.default", 2),
+        |cx, args| firsts(cx, args, "_linalg_eigh", 2),
     )
     .doc("The eigenvalues of symmetric matrices in rising order, and their vectors as columns."),
     composite("aten::linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", |cx, args| {
-        Ok(vec![
-            cx.call("aten._linalg_eigh.default", [args.values[0].clone(), args.values[1].clone(), Value::Bool(false)])?,
-        ])
+        Ok(vec![cx.aten("_linalg_eigh", [&args.values[0], &args.values[1], &Value::Bool(false)])?])
     })
     .doc("The eigenvalues of symmetric matrices in rising order."),
     OpDef::new(
@@ -42,11 +40,11 @@ pub(crate) const OPS: &[OpDef] = &[
     composite(
         "aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, \
          Tensor Vh)",
-        |cx, args| decomposed(cx, args.values[0].clone(), args.bool(1)?),
+        |cx, args| decomposed(cx, &args.values[0], args.bool(1)?),
     )
     .doc("Orthogonal matrices around the singular values, which fall."),
     composite("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", |cx, args| {
-        Ok(vec![singular_values(cx, args.values[0].clone())?])
+        Ok(vec![singular_values(cx, &args.values[0])?])
     })
     .doc("The singular values, which fall."),
     composite(
@@ -137,18 +135,18 @@ pub(crate) const OPS: &[OpDef] = &[
     .tags(Tags::OWN_DTYPE)
     .doc("The norm of matrices."),
     composite("aten::nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", |cx, args| {
-        let call = [args.values[0].clone(), Value::Str("nuc".into()), Value::ints(&[-2, -1]), args.values[1].clone()];
-        Ok(vec![cx.call("aten.linalg_matrix_norm.str_ord", call)?])
+        let call = [&args.values[0], &Value::Str("nuc".into()), &Value::ints(&[-2, -1]), &args.values[1]];
+        Ok(vec![cx.aten("linalg_matrix_norm.str_ord", call)?])
     })
     .doc("The sum of the singular values."),
     composite("aten::nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", |cx, args| {
-        let call = [args.values[0].clone(), Value::Str("nuc".into()), args.values[1].clone(), args.values[2].clone()];
-        Ok(vec![cx.call("aten.linalg_matrix_norm.str_ord", call)?])
+        let call = [&args.values[0], &Value::Str("nuc".into()), &args.values[1], &args.values[2]];
+        Ok(vec![cx.aten("linalg_matrix_norm.str_ord", call)?])
     })
     .doc("The sum of the singular values."),
     composite("aten::frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", |cx, args| {
-        let call = [args.values[0].clone(), Value::Float(2.0), args.values[1].clone(), args.values[2].clone()];
-        Ok(vec![cx.call("aten.linalg_vector_norm.default", call)?])
+        let call = [&args.values[0], &Value::Float(2.0), &args.values[1], &args.values[2]];
+        Ok(vec![cx.aten("linalg_vector_norm", call)?])
     })
     .doc("The root of the sum of squares."),
     composite("aten::norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", norm_except_dim)
@@ -160,12 +158,11 @@ pub(crate) const OPS: &[OpDef] = &[
             return Err(Diagnostic::new(Code::DTypeMismatch, what));
         }
         sized_dim(args, args.int(2)?, own.sizes.len())?;
-        let [direction, length] = [0, 1].map(|index| cx.call("aten.contiguous.default", [args.values[index].clone()]));
+        let [direction, length] = [0, 1].map(|index| cx.aten("contiguous", [&args.values[index]]));
         let (direction, length) = (direction?, length?);
-        let norm =
-            cx.call("aten.norm_except_dim.default", [direction.clone(), Value::int(2), args.values[2].clone()])?;
-        let factor = cx.call("aten.div.Tensor", [length, norm])?;
-        Ok(vec![cx.call("aten.mul.Tensor", [direction, factor])?])
+        let norm = cx.aten("norm_except_dim", [&direction, &Value::int(2), &args.values[2]])?;
+        let factor = cx.aten("div.Tensor", [&length, &norm])?;
+        Ok(vec![cx.aten("mul.Tensor", [&direction, &factor])?])
     })
     .doc("A direction with the length that is given for each slice."),
 ];
@@ -201,33 +198,33 @@ fn svd(args: &Meta<'_>) -> Result<Vec<Output>> {
     Ok(vec![columns(meta.dtype, &lead, &[&rows, left]), values, columns(meta.dtype, &lead, &[right, &cols])])
 }
 
-fn decomposed(cx: &mut Cx<'_>, matrix: Traced, is_full: bool) -> Result<Vec<Traced>> {
-    cx.call_all("aten._linalg_svd.default", [matrix, Value::Bool(is_full), Value::Bool(true)])
+fn decomposed(cx: &mut Cx<'_>, matrix: &Traced, is_full: bool) -> Result<Vec<Traced>> {
+    cx.aten_all("_linalg_svd", [matrix, &Value::Bool(is_full), &Value::Bool(true)], &[])
 }
 
-fn singular_values(cx: &mut Cx<'_>, matrix: Traced) -> Result<Traced> {
-    let results = cx.call_all("aten._linalg_svd.default", [matrix, Value::Bool(false), Value::Bool(false)])?;
+fn singular_values(cx: &mut Cx<'_>, matrix: &Traced) -> Result<Traced> {
+    let results = cx.aten_all("_linalg_svd", [matrix, &Value::Bool(false), &Value::Bool(false)], &[])?;
     Ok(results.into_iter().nth(1).unwrap_or(Value::None))
 }
 
 fn old_svd(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let this = *args.tensor(0)?;
     if args.bool(2)? {
-        let mut results = decomposed(cx, this.into(), !args.bool(1)?)?;
-        results[2] = cx.call("aten.mH.default", [results[2].clone()])?;
+        let mut results = decomposed(cx, &this.into(), !args.bool(1)?)?;
+        results[2] = cx.aten("mH", [&results[2]])?;
         return Ok(results);
     }
-    let values = singular_values(cx, this.into())?;
+    let values = singular_values(cx, &this.into())?;
     let meta = cx.meta(this).clone();
     let (lead, [rows, cols]) = meta.sizes.split_at(meta.sizes.len() - 2) else {
         unreachable!("the singular values are those of matrices");
     };
     let mut zeros = |n: &SymInt| {
         let sizes = lead.iter().chain([n, n]).cloned().map(Value::Int).collect();
-        cx.call_with("aten.zeros.default", [Value::List(sizes)], &[("dtype", Value::DType(meta.dtype))])
+        cx.aten_with("zeros", [&Value::List(sizes)], &[("dtype", Value::DType(meta.dtype))])
     };
     let (left, right) = (zeros(rows)?, zeros(cols)?);
-    Ok(vec![left, values, cx.call("aten.mT.default", [right])?])
+    Ok(vec![left, values, cx.aten("mT", [&right])?])
 }
 
 /// Below which singular values count as zero: numbers, tensors of one for each matrix, or nothing.
@@ -259,8 +256,8 @@ fn bounded(cx: &mut Cx<'_>, args: &Call<'_>, values: &Traced, bounds: &Bounds) -
     // A relative bound is there by default unless an absolute one is given.
     let relative = match (&bounds.relative, &bounds.absolute) {
         (Value::None, Value::Tensor(_)) => {
-            let is_given = cx.call("aten.gt.Scalar", [bounds.absolute.clone(), Value::int(0)])?;
-            cx.call("aten.where.Scalar", [is_given, Value::Float(0.0), Value::Float(default)])?
+            let is_given = cx.aten("gt.Scalar", [&bounds.absolute, &Value::int(0)])?;
+            cx.aten("where.Scalar", [&is_given, &Value::Float(0.0), &Value::Float(default)])?
         }
         (Value::None, absolute) => {
             let is_given = absolute.as_scalar().is_some_and(|it| it.to_f64() > 0.0);
@@ -270,18 +267,18 @@ fn bounded(cx: &mut Cx<'_>, args: &Call<'_>, values: &Traced, bounds: &Bounds) -
     };
     // A tensor has one number for each matrix.
     let along = |cx: &mut Cx<'_>, it: Traced| match it {
-        Value::Tensor(_) => cx.call("aten.unsqueeze.default", [it, Value::int(-1)]),
+        Value::Tensor(_) => cx.aten("unsqueeze", [&it, &Value::int(-1)]),
         number => Ok(number),
     };
     let (relative, absolute) = (along(cx, relative)?, along(cx, bounds.absolute.clone())?);
-    let largest = cx.call("aten.amax.default", [values.clone(), Value::ints(&[-1]), Value::Bool(true)])?;
-    let bound = cx.call("aten.mul.Tensor", [largest, relative])?;
+    let largest = cx.aten("amax", [values, &Value::ints(&[-1]), &Value::Bool(true)])?;
+    let bound = cx.aten("mul.Tensor", [&largest, &relative])?;
     let bound = match absolute {
-        Value::Tensor(_) => cx.call("aten.maximum.default", [bound, absolute])?,
-        Value::None => cx.call("aten.clamp_min.default", [bound, Value::Float(0.0)])?,
-        number => cx.call("aten.clamp_min.default", [bound, number])?,
+        Value::Tensor(_) => cx.aten("maximum", [&bound, &absolute])?,
+        Value::None => cx.aten("clamp_min", [&bound, &Value::Float(0.0)])?,
+        number => cx.aten("clamp_min", [&bound, &number])?,
     };
-    cx.call("aten.gt.Tensor", [values.clone(), bound])
+    cx.aten("gt.Tensor", [values, &bound])
 }
 
 fn pseudo_inverse(cx: &mut Cx<'_>, args: &Call<'_>, bounds: Bounds, is_hermitian: bool) -> Result<Vec<Traced>> {
@@ -294,20 +291,20 @@ fn pseudo_inverse(cx: &mut Cx<'_>, args: &Call<'_>, bounds: Bounds, is_hermitian
         return Err(args.invalid(format!("torch.linalg.pinv: {} tensor of complex type is not supported.", name.1)));
     }
     if is_empty {
-        let turned = cx.call("aten.mT.default", [this.into()])?;
-        return Ok(vec![cx.call("aten.zeros_like.default", [turned])?]);
+        let turned = cx.aten("mT", [&this.into()])?;
+        return Ok(vec![cx.aten("zeros_like", [&turned])?]);
     }
-    let results = decomposed(cx, this.into(), false)?;
+    let results = decomposed(cx, &this.into(), false)?;
     let [left, values, right] = &results[..] else { unreachable!("there are three parts") };
     let counts = bounded(cx, args, values, &bounds)?;
-    let inverse = cx.call("aten.reciprocal.default", [values.clone()])?;
-    let zeros = cx.call("aten.zeros_like.default", [values.clone()])?;
-    let inverse = cx.call("aten.where.self", [counts, inverse, zeros])?;
-    let inverse = cx.call("aten.unsqueeze.default", [inverse, Value::int(-2)])?;
-    let right = cx.call("aten.mH.default", [right.clone()])?;
-    let scaled = cx.call("aten.mul.Tensor", [right, inverse])?;
-    let left = cx.call("aten.mH.default", [left.clone()])?;
-    Ok(vec![cx.call("aten.matmul.default", [scaled, left])?])
+    let inverse = cx.aten("reciprocal", [values])?;
+    let zeros = cx.aten("zeros_like", [values])?;
+    let inverse = cx.aten("where.self", [&counts, &inverse, &zeros])?;
+    let inverse = cx.aten("unsqueeze", [&inverse, &Value::int(-2)])?;
+    let right = cx.aten("mH", [right])?;
+    let scaled = cx.aten("mul.Tensor", [&right, &inverse])?;
+    let left = cx.aten("mH", [left])?;
+    Ok(vec![cx.aten("matmul", [&scaled, &left])?])
 }
 
 fn rank(cx: &mut Cx<'_>, args: &Call<'_>, bounds: Bounds, is_hermitian: bool) -> Result<Vec<Traced>> {
@@ -318,12 +315,12 @@ fn rank(cx: &mut Cx<'_>, args: &Call<'_>, bounds: Bounds, is_hermitian: bool) ->
         && meta.sizes.contains(&SymInt::ZERO)
     {
         let sizes = Value::List(lead.iter().cloned().map(Value::Int).collect());
-        return Ok(vec![cx.call_with("aten.zeros.default", [sizes], &[("dtype", Value::DType(DType::Int64))])?]);
+        return Ok(vec![cx.aten_with("zeros", [&sizes], &[("dtype", Value::DType(DType::Int64))])?]);
     }
     shape(args, &meta, is_hermitian)?;
-    let values = singular_values(cx, this.into())?;
+    let values = singular_values(cx, &this.into())?;
     let counts = bounded(cx, args, &values, &bounds)?;
-    Ok(vec![cx.call("aten.sum.dim_IntList", [counts, Value::ints(&[-1])])?])
+    Ok(vec![cx.aten("sum.dim_IntList", [&counts, &Value::ints(&[-1])])?])
 }
 
 /// Which norm of matrices.
@@ -371,22 +368,22 @@ fn norm_of_matrices(cx: &mut Cx<'_>, args: &Call<'_>, norm: Norm, dims: Vec<i64>
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
     if let Some(dtype) = args.opt_dtype(4)? {
-        this = cx.call_with("aten._to_copy.default", [this], &[("dtype", Value::DType(dtype))])?;
+        this = cx.aten_with("_to_copy", [&this], &[("dtype", Value::DType(dtype))])?;
     }
     let at = |dim: usize| Value::ints(&[dim as i64]);
-    let extreme = |number: f64| if number > 0.0 { "aten.amax.default" } else { "aten.amin.default" };
+    let extreme = |number: f64| if number > 0.0 { "amax" } else { "amin" };
     match norm {
         Norm::Frobenius => {
             let dims = Value::ints(&[row as i64, col as i64]);
-            Ok(vec![cx.call("aten.linalg_vector_norm.default", [this, Value::Float(2.0), dims, Value::Bool(keeps)])?])
+            Ok(vec![cx.aten("linalg_vector_norm", [&this, &Value::Float(2.0), &dims, &Value::Bool(keeps)])?])
         }
         Norm::Number(number) if number.abs() == 1.0 || number.is_infinite() => {
             let (summed, left) = if number.is_infinite() { (col, row) } else { (row, col) };
-            let call = [this, Value::Float(1.0), at(summed), Value::Bool(true)];
-            let sums = cx.call("aten.linalg_vector_norm.default", call)?;
-            let mut res = cx.call(extreme(number), [sums, at(left), Value::Bool(true)])?;
+            let call = [&this, &Value::Float(1.0), &at(summed), &Value::Bool(true)];
+            let sums = cx.aten("linalg_vector_norm", call)?;
+            let mut res = cx.aten(extreme(number), [&sums, &at(left), &Value::Bool(true)])?;
             if !keeps {
-                res = cx.call("aten.squeeze.dims", [res, Value::ints(&[row as i64, col as i64])])?;
+                res = cx.aten("squeeze.dims", [&res, &Value::ints(&[row as i64, col as i64])])?;
             }
             Ok(vec![res])
         }
@@ -394,17 +391,17 @@ fn norm_of_matrices(cx: &mut Cx<'_>, args: &Call<'_>, norm: Norm, dims: Vec<i64>
             if !matches!(norm, Norm::Nuclear | Norm::Number(2.0 | -2.0)) {
                 return Err(args.invalid("linalg.matrix_norm: Order not supported."));
             }
-            let call = [this, Value::ints(&[row as i64, col as i64]), Value::ints(&[-2, -1])];
-            let moved = cx.call("aten.movedim.intlist", call)?;
-            let values = singular_values(cx, moved)?;
+            let call = [&this, &Value::ints(&[row as i64, col as i64]), &Value::ints(&[-2, -1])];
+            let moved = cx.aten("movedim.intlist", call)?;
+            let values = singular_values(cx, &moved)?;
             let op = match norm {
                 Norm::Number(number) => extreme(number),
-                Norm::Nuclear | Norm::Frobenius => "aten.sum.dim_IntList",
+                Norm::Nuclear | Norm::Frobenius => "sum.dim_IntList",
             };
-            let mut res = cx.call(op, [values, Value::ints(&[-1])])?;
+            let mut res = cx.aten(op, [&values, &Value::ints(&[-1])])?;
             if keeps {
                 for dim in [row.min(col), row.max(col)] {
-                    res = cx.call("aten.unsqueeze.default", [res, Value::int(dim as i64)])?;
+                    res = cx.aten("unsqueeze", [&res, &Value::int(dim as i64)])?;
                 }
             }
             Ok(vec![res])
@@ -436,8 +433,8 @@ fn norm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         return norm_of_matrices(cx, args, order, dims.unwrap_or(vec![0, 1]));
     }
     let order = if has_order { args.float(1)? } else { 2.0 };
-    let call = [this.into(), Value::Float(order), args.values[2].clone(), args.values[3].clone()];
-    let res = cx.call_with("aten.linalg_vector_norm.default", call, &[("dtype", args.values[4].clone())])?;
+    let call = [&this.into(), &Value::Float(order), &args.values[2], &args.values[3]];
+    let res = cx.aten_with("linalg_vector_norm", call, &[("dtype", args.values[4].clone())])?;
     Ok(vec![res])
 }
 
@@ -445,17 +442,17 @@ fn norm_except_dim(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let this = *args.tensor(0)?;
     let (power, dim, rank) = (args.int(1)? as f64, args.int(2)?, cx.meta(this).sizes.len());
     if dim == -1 {
-        return Ok(vec![cx.call("aten.linalg_vector_norm.default", [this.into(), Value::Float(power)])?]);
+        return Ok(vec![cx.aten("linalg_vector_norm", [&this.into(), &Value::Float(power)])?]);
     }
     let dim = sized_dim(args, dim, rank)?;
     let others: Vec<i64> = (0..rank).filter(|it| *it != dim).map(|it| it as i64).collect();
     if others.is_empty() {
         // Of every number by itself.
-        let apart = cx.call("aten.unsqueeze.default", [this.into(), Value::int(-1)])?;
-        let call = [apart, Value::Float(power), Value::ints(&[-1])];
-        return Ok(vec![cx.call("aten.linalg_vector_norm.default", call)?]);
+        let apart = cx.aten("unsqueeze", [&this.into(), &Value::int(-1)])?;
+        let call = [&apart, &Value::Float(power), &Value::ints(&[-1])];
+        return Ok(vec![cx.aten("linalg_vector_norm", call)?]);
     }
-    let call = [this.into(), Value::Float(power), Value::ints(&others), Value::Bool(true)];
-    let res = cx.call("aten.linalg_vector_norm.default", call)?;
+    let call = [&this.into(), &Value::Float(power), &Value::ints(&others), &Value::Bool(true)];
+    let res = cx.aten("linalg_vector_norm", call)?;
     Ok(vec![res])
 }

@@ -27,7 +27,7 @@ pub(crate) const OPS: &[OpDef] = &[
     ),
     first("aten::linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", |cx, args| {
         let options = [("pivot", args.values[1].clone()), ("check_errors", Value::Bool(true))];
-        let mut results = cx.call_all_with("aten.linalg_lu_factor_ex.default", [args.values[0].clone()], &options)?;
+        let mut results = cx.aten_all("linalg_lu_factor_ex", [&args.values[0]], &options)?;
         results.truncate(2);
         Ok(results)
     })
@@ -43,12 +43,8 @@ pub(crate) const OPS: &[OpDef] = &[
     .vjp(factorisation_gradient::lu_unpack)
     .doc("The permutation and the two triangles of a factorisation."),
     first("aten::linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", |cx, args| {
-        let results = cx.call_all_with(
-            "aten.linalg_lu_factor_ex.default",
-            [args.values[0].clone()],
-            &[("pivot", args.values[1].clone())],
-        )?;
-        cx.call_all("aten.lu_unpack.default", results.into_iter().take(2))
+        let results = cx.aten_all("linalg_lu_factor_ex", [&args.values[0]], &[("pivot", args.values[1].clone())])?;
+        cx.aten_all("lu_unpack", &results[..2], &[])
     })
     .tags(Tags::NOT_DECOMPOSED)
     .doc("A permutation, a lower and an upper triangle whose product the matrix is."),
@@ -57,7 +53,7 @@ pub(crate) const OPS: &[OpDef] = &[
              LU, Tensor pivots, Tensor info)",
         |cx, args| {
             let options = [("pivot", args.values[1].clone()), ("check_errors", args.values[2].clone())];
-            cx.call_all_with("aten.linalg_lu_factor_ex.default", [args.values[0].clone()], &options)
+            cx.aten_all("linalg_lu_factor_ex", [&args.values[0]], &options)
         },
     )
     .tolerance(TOLERANCE)
@@ -76,16 +72,15 @@ pub(crate) const OPS: &[OpDef] = &[
         let [right, factors, pivots] = &args.values[..] else {
             return Err(args.invalid("lu_solve takes three tensors"));
         };
-        Ok(vec![cx.call("aten.linalg_lu_solve.default", [factors.clone(), pivots.clone(), right.clone()])?])
+        Ok(vec![cx.aten("linalg_lu_solve", [factors, pivots, right])?])
     })
     .doc("The solution of linear equations whose matrix is factored."),
     factor("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", det)
         .vjp_of_first(1, factorisation_gradient::det)
         .doc("The determinant, and the factorisation that gave it."),
-    first("aten::linalg_det(Tensor A) -> Tensor", |cx, args| firsts(cx, args, "aten._linalg_det.default", 1))
+    first("aten::linalg_det(Tensor A) -> Tensor", |cx, args| firsts(cx, args, "_linalg_det", 1))
         .doc("The determinant."),
-    first("aten::det(Tensor self) -> Tensor", |cx, args| firsts(cx, args, "aten._linalg_det.default", 1))
-        .doc("The determinant."),
+    first("aten::det(Tensor self) -> Tensor", |cx, args| firsts(cx, args, "_linalg_det", 1)).doc("The determinant."),
     factor(
         "aten::_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor \
              pivots)",
@@ -97,11 +92,11 @@ pub(crate) const OPS: &[OpDef] = &[
              that gave them.",
     ),
     first("aten::linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", |cx, args| {
-        firsts(cx, args, "aten._linalg_slogdet.default", 2)
+        firsts(cx, args, "_linalg_slogdet", 2)
     })
     .doc("The sign of the determinant and the logarithm of its magnitude."),
     first("aten::slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", |cx, args| {
-        firsts(cx, args, "aten._linalg_slogdet.default", 2)
+        firsts(cx, args, "_linalg_slogdet", 2)
     })
     .doc("The sign of the determinant and the logarithm of its magnitude."),
     first("aten::logdet(Tensor self) -> Tensor", logdet).doc("The logarithm of the determinant."),
@@ -143,20 +138,16 @@ pub(crate) const OPS: &[OpDef] = &[
     .doc("The triangle whose product with its transpose the matrix is, and where that fails."),
     first("aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", |cx, args| {
         let options = [("upper", args.values[1].clone()), ("check_errors", Value::Bool(true))];
-        Ok(vec![cx.call_with("aten.linalg_cholesky_ex.default", [args.values[0].clone()], &options)?])
+        Ok(vec![cx.aten_with("linalg_cholesky_ex", [&args.values[0]], &options)?])
     })
     .doc("The triangle whose product with its transpose the matrix is."),
     first("aten::cholesky(Tensor self, bool upper=False) -> Tensor", |cx, args| {
         let this = *args.tensor(0)?;
         if cx.meta(this).sizes.contains(&SymInt::ZERO) {
             let row_major = [("memory_format", Value::MemoryFormat(MemoryFormat::Contiguous))];
-            return Ok(vec![cx.call_with("aten.empty_like.default", [this.into()], &row_major)?]);
+            return Ok(vec![cx.aten_with("empty_like", [&this.into()], &row_major)?]);
         }
-        Ok(vec![cx.call_with(
-            "aten.linalg_cholesky.default",
-            [args.values[0].clone()],
-            &[("upper", args.values[1].clone())],
-        )?])
+        Ok(vec![cx.aten_with("linalg_cholesky", [&args.values[0]], &[("upper", args.values[1].clone())])?])
     })
     .tags(Tags::NOT_DECOMPOSED)
     .doc("The triangle whose product with its transpose the matrix is."),
@@ -172,8 +163,8 @@ pub(crate) const OPS: &[OpDef] = &[
         let this = *args.tensor(0)?;
         let meta = cx.meta(this).clone();
         let (_, n, _) = shape(args, &meta, true)?;
-        let eye = cx.call_with("aten.eye.default", [Value::Int(n)], &[("dtype", Value::DType(meta.dtype))])?;
-        let eye = cx.call("aten.expand.default", [eye, size_list(&meta.sizes)])?;
+        let eye = cx.aten_with("eye", [&Value::Int(n)], &[("dtype", Value::DType(meta.dtype))])?;
+        let eye = cx.aten("expand", [&eye, &size_list(&meta.sizes)])?;
         cholesky_solved(cx, eye, this.into(), args.bool(1)?)
     })
     .tags(Tags::NOT_DECOMPOSED)
@@ -192,20 +183,16 @@ pub(crate) const OPS: &[OpDef] = &[
             let mut matrix = args.values[1].clone();
             let mut upper = args.bool(2)?;
             if args.bool(3)? {
-                matrix = cx.call("aten.mT.default", [matrix])?;
+                matrix = cx.aten("mT", [&matrix])?;
                 upper = !upper;
             }
             let options = [("upper", Value::Bool(upper)), ("unitriangular", args.values[4].clone())];
-            let solution =
-                cx.call_with("aten.linalg_solve_triangular.default", [matrix, args.values[0].clone()], &options)?;
+            let solution = cx.aten_with("linalg_solve_triangular", [&matrix, &args.values[0]], &options)?;
             // The copy lies column by column.
-            let turned = cx.call("aten.mT.default", [args.values[1].clone()])?;
-            let copy = cx.call_with(
-                "aten.clone.default",
-                [turned],
-                &[("memory_format", Value::MemoryFormat(MemoryFormat::Contiguous))],
-            )?;
-            Ok(vec![solution, cx.call("aten.mT.default", [copy])?])
+            let turned = cx.aten("mT", [&args.values[1]])?;
+            let copy =
+                cx.aten_with("clone", [&turned], &[("memory_format", Value::MemoryFormat(MemoryFormat::Contiguous))])?;
+            Ok(vec![solution, cx.aten("mT", [&copy])?])
         },
     )
     .tags(Tags::NOT_DECOMPOSED)
@@ -222,7 +209,7 @@ pub(crate) const OPS: &[OpDef] = &[
     })
     .vjp(factorisation_gradient::matrix_exp)
     .doc("The exponential of a matrix."),
-    first("aten::matrix_exp(Tensor self) -> Tensor", |cx, args| firsts(cx, args, "aten.linalg_matrix_exp.default", 1))
+    first("aten::matrix_exp(Tensor self) -> Tensor", |cx, args| firsts(cx, args, "linalg_matrix_exp", 1))
         .doc("The exponential of a matrix."),
 ];
 
@@ -451,42 +438,42 @@ fn solve_triangular(args: &Meta<'_>) -> Result<Vec<Output>> {
 
 /// The first results of an operator with the same arguments.
 pub(crate) fn firsts(cx: &mut Cx<'_>, args: &Call<'_>, op: &str, n: usize) -> Result<Vec<Traced>> {
-    let mut results = cx.call_all(op, args.values.iter().cloned())?;
+    let mut results = cx.aten_all(op, &args.values, &[])?;
     results.truncate(n);
     Ok(results)
 }
 
 fn logdet(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let [sign, log] = &firsts(cx, args, "aten._linalg_slogdet.default", 2)?[..] else {
+    let [sign, log] = &firsts(cx, args, "_linalg_slogdet", 2)?[..] else {
         unreachable!("slogdet gives a sign and a logarithm");
     };
     if cx.meta(tensor_of(sign)).dtype.is_complex() {
-        let angle = cx.call("aten.log.default", [sign.clone()])?;
-        return Ok(vec![cx.call("aten.add.Tensor", [angle, log.clone()])?]);
+        let angle = cx.aten("log", [sign])?;
+        return Ok(vec![cx.aten("add.Tensor", [&angle, log])?]);
     }
-    let is_negative = cx.call("aten.eq.Scalar", [sign.clone(), Value::int(-1)])?;
-    Ok(vec![cx.call("aten.masked_fill.Scalar", [log.clone(), is_negative, Value::Float(f64::NAN)])?])
+    let is_negative = cx.aten("eq.Scalar", [sign, &Value::int(-1)])?;
+    Ok(vec![cx.aten("masked_fill.Scalar", [log, &is_negative, &Value::Float(f64::NAN)])?])
 }
 
 fn inverse(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let call = [args.values[0].clone()];
-    Ok(vec![cx.call_with("aten.linalg_inv_ex.default", call, &[("check_errors", Value::Bool(true))])?])
+    let call = [&args.values[0]];
+    Ok(vec![cx.aten_with("linalg_inv_ex", call, &[("check_errors", Value::Bool(true))])?])
 }
 
 fn solved(cx: &mut Cx<'_>, args: &Call<'_>, checks: bool) -> Result<Vec<Traced>> {
     let options = [("left", args.values[2].clone()), ("check_errors", Value::Bool(checks))];
-    let call = [args.values[0].clone(), args.values[1].clone()];
-    let results = cx.call_all_with("aten._linalg_solve_ex.default", call, &options)?;
+    let call = [&args.values[0], &args.values[1]];
+    let results = cx.aten_all("_linalg_solve_ex", call, &options)?;
     Ok(results.into_iter().enumerate().filter(|(i, _)| matches!(i, 0 | 3)).map(|(_, it)| it).collect())
 }
 
 /// The product of the triangle with its transpose is undone by one of them after the other.
 fn cholesky_solved(cx: &mut Cx<'_>, right: Traced, triangle: Traced, is_upper: bool) -> Result<Vec<Traced>> {
-    let turned = cx.call("aten.mH.default", [triangle.clone()])?;
+    let turned = cx.aten("mH", [&triangle])?;
     let (lower, upper) = if is_upper { (turned, triangle) } else { (triangle, turned) };
     let mut solve = |matrix: Traced, right: Traced, is_upper: bool| {
         let options = [("upper", Value::Bool(is_upper))];
-        cx.call_with("aten.linalg_solve_triangular.default", [matrix, right], &options)
+        cx.aten_with("linalg_solve_triangular", [&matrix, &right], &options)
     };
     let half = solve(lower, right, false)?;
     Ok(vec![solve(upper, half, true)?])

@@ -213,36 +213,24 @@ type Call<'a> = Args<'a, TensorRef>;
 
 /// The first result of the operator of this name with `_forward`.
 fn forward(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let op = format!("aten.{}_forward.default", args.op.schema.name);
-    Ok(vec![cx.call(&op, args.values.iter().cloned())?])
+    let op = format!("{}_forward", args.op.schema.name);
+    Ok(vec![cx.aten(&op, &args.values)?])
 }
 
 fn nll_loss_nd(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let reduction = args.int(3)?;
-    let call = [2, 3, 4].map(|index| args.values[index].clone());
-    Ok(vec![nll_of(cx, args, args.values[0].clone(), args.values[1].clone(), reduction, call)?])
+    Ok(vec![nll_of(cx, args, &args.values[0], &args.values[1])?])
 }
 
-/// Follows `nll_loss_nd_symint` of aten/src/ATen/native/LossNLL.cpp; `options` are weight, reduction and ignored index.
-fn nll_of(
-    cx: &mut Cx<'_>,
-    args: &Call<'_>,
-    input: Traced,
-    target: Traced,
-    reduction: i64,
-    options: [Traced; 3],
-) -> Result<Traced> {
-    let sizes = cx.meta(tensor_of(&input)).sizes.clone();
-    let target_sizes = cx.meta(tensor_of(&target)).sizes.clone();
-    let with_options = |input: Traced, target: Traced| {
-        let [weight, reduction, ignored] = options.clone();
-        [input, target, weight, reduction, ignored]
-    };
+/// Follows `nll_loss_nd_symint` of aten/src/ATen/native/LossNLL.cpp; weight, reduction and ignored index are those of the call.
+fn nll_of(cx: &mut Cx<'_>, args: &Call<'_>, input: &Traced, target: &Traced) -> Result<Traced> {
+    let options = &args.values[2..5];
+    let sizes = cx.meta(tensor_of(input)).sizes.clone();
+    let target_sizes = cx.meta(tensor_of(target)).sizes.clone();
     let [n_batch, n_classes, rest @ ..] = &sizes[..] else {
         if sizes.is_empty() {
             return Err(args.bad_shape("Expected 1 or more dimensions (got 0)"));
         }
-        return cx.call("aten.nll_loss.default", with_options(input, target));
+        return cx.aten("nll_loss", [input, target].into_iter().chain(options));
     };
     if target_sizes.first().is_none_or(|it| args.differ(it, n_batch)) {
         return Err(args.bad_shape(format!(
@@ -251,8 +239,8 @@ fn nll_of(
         )));
     }
     match rest.len() {
-        0 => cx.call("aten.nll_loss.default", with_options(input, target)),
-        2 => cx.call("aten.nll_loss2d.default", with_options(input, target)),
+        0 => cx.aten("nll_loss", [input, target].into_iter().chain(options)),
+        2 => cx.aten("nll_loss2d", [input, target].into_iter().chain(options)),
         _ => {
             if !args.agree(&target_sizes[1..], rest) {
                 return Err(args.bad_shape("Expected a target with the sizes of the input, without the classes"));
@@ -260,13 +248,13 @@ fn nll_of(
             let n_rest: SymInt = rest.iter().product();
             let one = SymInt::from(1);
             let flat = size_list(&[n_batch.clone(), n_classes.clone(), one.clone(), n_rest.clone()]);
-            let input = cx.call("aten.reshape.default", [input, flat])?;
-            let target = cx.call("aten.reshape.default", [target, size_list(&[n_batch.clone(), one, n_rest])])?;
-            let loss = cx.call("aten.nll_loss2d.default", with_options(input, target))?;
-            if reduction != 0 {
+            let input = cx.aten("reshape", [input, &flat])?;
+            let target = cx.aten("reshape", [target, &size_list(&[n_batch.clone(), one, n_rest])])?;
+            let loss = cx.aten("nll_loss2d", [&input, &target].into_iter().chain(options))?;
+            if args.int(3)? != 0 {
                 return Ok(loss);
             }
-            cx.call("aten.view.default", [loss, size_list(&[std::slice::from_ref(n_batch), rest].concat())])
+            cx.aten("view", [&loss, &size_list(&[std::slice::from_ref(n_batch), rest].concat())])
         }
     }
 }
@@ -281,19 +269,18 @@ fn cross_entropy_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let Some(n_classes) = sizes.get(class_dim).cloned() else {
         return Err(args.bad_shape("cross entropy needs a dimension of classes"));
     };
-    let log = cx.call("aten.log_softmax.int", [input.into(), Value::int(class_dim as i64)])?;
+    let log = cx.aten("log_softmax.int", [&input.into(), &Value::int(class_dim as i64)])?;
     if args.same_all(&cx.meta(target).sizes, &sizes) {
-        return of_probabilities(cx, args, log, class_dim, &n_classes);
+        return of_probabilities(cx, args, &log, class_dim, &n_classes);
     }
-    let options = [2, 3, 4].map(|index| args.values[index].clone());
-    let loss = nll_of(cx, args, log.clone(), target.into(), args.int(3)?, options)?;
+    let loss = nll_of(cx, args, &log, &target.into())?;
     if smoothing == 0.0 {
         return Ok(vec![loss]);
     }
     let smooth = smooth_part(cx, args, log, class_dim)?;
-    let loss = cx.call("aten.mul.Scalar", [loss, Value::Float(1.0 - smoothing)])?;
-    let smooth = cx.call("aten.mul.Scalar", [smooth, share(args, smoothing, &n_classes)?])?;
-    Ok(vec![cx.call("aten.add.Tensor", [loss, smooth])?])
+    let loss = cx.aten("mul.Scalar", [&loss, &Value::Float(1.0 - smoothing)])?;
+    let smooth = cx.aten("mul.Scalar", [&smooth, &share(args, smoothing, &n_classes)?])?;
+    Ok(vec![cx.aten("add.Tensor", [&loss, &smooth])?])
 }
 
 /// What of this falls to each of so many classes.
@@ -311,14 +298,14 @@ fn weigh_classes(cx: &mut Cx<'_>, args: &Call<'_>, value: Traced, class_dim: usi
     let Some(weight) = args.opt_tensor(2)? else { return Ok(value) };
     let mut sizes = vec![1; cx.meta(tensor_of(&value)).sizes.len()];
     sizes[class_dim] = -1;
-    let weight = cx.call("aten.view.default", [(*weight).into(), Value::ints(&sizes)])?;
-    cx.call("aten.mul.Tensor", [value, weight])
+    let weight = cx.aten("view", [&(*weight).into(), &Value::ints(&sizes)])?;
+    cx.aten("mul.Tensor", [&value, &weight])
 }
 
 fn of_probabilities(
     cx: &mut Cx<'_>,
     args: &Call<'_>,
-    log: Traced,
+    log: &Traced,
     class_dim: usize,
     n_classes: &SymInt,
 ) -> Result<Vec<Traced>> {
@@ -328,52 +315,52 @@ fn of_probabilities(
         let what = format!("Expected floating point type for target with class probabilities, got {}", dtype.name());
         return Err(Diagnostic::new(Code::DTypeMismatch, what).op(&*args.op.name));
     }
-    let sizes = cx.meta(tensor_of(&log)).sizes.clone();
+    let sizes = cx.meta(tensor_of(log)).sizes.clone();
     if smoothing > 0.0 {
-        target = cx.call("aten.mul.Scalar", [target, Value::Float(1.0 - smoothing)])?;
-        target = cx.call("aten.add.Scalar", [target, share(args, smoothing, n_classes)?])?;
+        target = cx.aten("mul.Scalar", [&target, &Value::Float(1.0 - smoothing)])?;
+        target = cx.aten("add.Scalar", [&target, &share(args, smoothing, n_classes)?])?;
     }
-    let product = cx.call("aten.mul.Tensor", [log, target])?;
+    let product = cx.aten("mul.Tensor", [log, &target])?;
     let product = weigh_classes(cx, args, product, class_dim)?;
-    let minus = |cx: &mut Cx<'_>, it: Traced| cx.call("aten.neg.default", [it]);
+    let minus = |cx: &mut Cx<'_>, it: Traced| cx.aten("neg", [&it]);
     if args.int(3)? != 1 {
         let dims = Value::ints(&[class_dim as i64]);
         let loss = if args.int(3)? == 0 {
-            cx.call("aten.sum.dim_IntList", [product, dims])?
+            cx.aten("sum.dim_IntList", [&product, &dims])?
         } else {
-            cx.call("aten.sum.default", [product])?
+            cx.aten("sum", [&product])?
         };
         return Ok(vec![minus(cx, loss)?]);
     }
     let n_items: SymInt = sizes.iter().enumerate().filter(|it| it.0 != class_dim).map(|it| it.1).product();
-    let sum = cx.call("aten.sum.default", [product])?;
+    let sum = cx.aten("sum", [&product])?;
     let mean =
-        cx.call("aten.div.Scalar", [sum, n_items.as_int().map_or(Value::Int(n_items), |it| Value::Float(it as f64))])?;
+        cx.aten("div.Scalar", [&sum, &n_items.as_int().map_or(Value::Int(n_items), |it| Value::Float(it as f64))])?;
     Ok(vec![minus(cx, mean)?])
 }
 
 /// The part of a smoothed label that all classes share.
 fn smooth_part(cx: &mut Cx<'_>, args: &Call<'_>, log: Traced, class_dim: usize) -> Result<Traced> {
-    let target = args.values[1].clone();
+    let target = &args.values[1];
     let weighted = weigh_classes(cx, args, log, class_dim)?;
-    let sum = cx.call("aten.sum.dim_IntList", [weighted, Value::ints(&[class_dim as i64])])?;
-    let loss = cx.call("aten.neg.default", [sum])?;
-    let is_ignored = cx.call("aten.eq.Scalar", [target.clone(), args.values[4].clone()])?;
-    let loss = cx.call("aten.masked_fill.Scalar", [loss, is_ignored.clone(), Value::int(0)])?;
+    let sum = cx.aten("sum.dim_IntList", [&weighted, &Value::ints(&[class_dim as i64])])?;
+    let loss = cx.aten("neg", [&sum])?;
+    let is_ignored = cx.aten("eq.Scalar", [target, &args.values[4]])?;
+    let loss = cx.aten("masked_fill.Scalar", [&loss, &is_ignored, &Value::int(0)])?;
     if args.int(3)? != 1 {
         return Ok(reduce(cx, args, loss, 3)?.remove(0));
     }
     let dtype = cx.meta(tensor_of(&loss)).dtype;
-    let counts = cx.call("aten.logical_not.default", [is_ignored.clone()])?;
-    let mut counts = cx.call_with("aten._to_copy.default", [counts], &[("dtype", Value::DType(dtype))])?;
+    let counts = cx.aten("logical_not", [&is_ignored])?;
+    let mut counts = cx.aten_with("_to_copy", [&counts], &[("dtype", Value::DType(dtype))])?;
     if let Some(weight) = args.opt_tensor(2)? {
         // An ignored target may be no class at all.
-        let class = cx.call("aten.masked_fill.Scalar", [target, is_ignored, Value::int(0)])?;
-        let flat = cx.call("aten.reshape.default", [class, Value::ints(&[-1])])?;
-        let weights = cx.call("aten.index_select.default", [(*weight).into(), Value::int(0), flat])?;
-        let counted = cx.call("aten.reshape.default", [counts, Value::ints(&[-1])])?;
-        counts = cx.call("aten.mul.Tensor", [weights, counted])?;
+        let class = cx.aten("masked_fill.Scalar", [target, &is_ignored, &Value::int(0)])?;
+        let flat = cx.aten("reshape", [&class, &Value::ints(&[-1])])?;
+        let weights = cx.aten("index_select", [&(*weight).into(), &Value::int(0), &flat])?;
+        let counted = cx.aten("reshape", [&counts, &Value::ints(&[-1])])?;
+        counts = cx.aten("mul.Tensor", [&weights, &counted])?;
     }
-    let (sum, total) = (cx.call("aten.sum.default", [loss])?, cx.call("aten.sum.default", [counts])?);
-    cx.call("aten.div.Tensor", [sum, total])
+    let (sum, total) = (cx.aten("sum", [&loss])?, cx.aten("sum", [&counts])?);
+    cx.aten("div.Tensor", [&sum, &total])
 }

@@ -1,12 +1,10 @@
 //! Losses that compare two tensors element by element, made of other operators. As in PyTorch's decompositions, half
 //! types are widened for the element-by-element part and rounded before the reduction.
 
-use crate::core::decompose::widened;
+use crate::core::decompositions::{in_float32, tensor_of, to_dtype};
+use crate::view::strides::listed;
 use crate::{Args, Cx, OpDef, Operand, TensorRef, Tol, Traced, Value, broadcast, check_cast, promote};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
-
-use crate::core::decompositions::{tensor_of, to_dtype};
-use crate::view::strides::listed;
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
@@ -81,8 +79,8 @@ type Call<'a> = Args<'a, TensorRef>;
 pub(crate) fn reduce(cx: &mut Cx<'_>, args: &Call<'_>, loss: Traced, reduction: usize) -> Result<Vec<Traced>> {
     Ok(vec![match args.int(reduction)? {
         0 => loss,
-        1 => cx.call("aten.mean.default", [loss])?,
-        2 => cx.call("aten.sum.default", [loss])?,
+        1 => cx.aten("mean", [&loss])?,
+        2 => cx.aten("sum", [&loss])?,
         // As in PyTorch, where any other number is that of no reduction.
         _ => loss,
     }])
@@ -121,13 +119,13 @@ fn reduced(
     reduction: usize,
     loss: impl FnOnce(&mut Cx<'_>, &[Traced]) -> Result<Traced>,
 ) -> Result<Vec<Traced>> {
-    let loss = widened(cx, args, loss)?;
+    let loss = in_float32(cx, args, loss)?;
     reduce(cx, args, loss, reduction)
 }
 
 /// The first two arguments' difference.
 fn difference(cx: &mut Cx<'_>, values: &[Traced]) -> Result<Traced> {
-    cx.call("aten.sub.Tensor", [values[0].clone(), values[1].clone()])
+    cx.aten("sub.Tensor", [&values[0], &values[1]])
 }
 
 /// The same, of which one may be of bools: it takes part as it does in type promotion.
@@ -147,27 +145,27 @@ fn promoted_difference(cx: &mut Cx<'_>, values: &[Traced]) -> Result<Traced> {
     }
 }
 
-fn times(cx: &mut Cx<'_>, value: Traced, factor: f64) -> Result<Traced> {
-    cx.call("aten.mul.Scalar", [value, Value::Float(factor)])
+fn times(cx: &mut Cx<'_>, value: &Traced, factor: f64) -> Result<Traced> {
+    cx.aten("mul.Scalar", [value, &Value::Float(factor)])
 }
 
 /// `number - value`.
-fn from_number(cx: &mut Cx<'_>, number: f64, value: Traced) -> Result<Traced> {
-    cx.call("aten.rsub.Scalar", [value, Value::Float(number)])
+fn from_number(cx: &mut Cx<'_>, number: f64, value: &Traced) -> Result<Traced> {
+    cx.aten("rsub.Scalar", [value, &Value::Float(number)])
 }
 
 fn mse_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     check_reduction(args, 2)?;
     reduced(cx, args, 2, |cx, values| {
         let difference = promoted_difference(cx, values)?;
-        cx.call("aten.pow.Tensor_Scalar", [difference, Value::int(2)])
+        cx.aten("pow.Tensor_Scalar", [&difference, &Value::int(2)])
     })
 }
 
 fn l1_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     reduced(cx, args, 2, |cx, values| {
         let difference = difference(cx, values)?;
-        cx.call("aten.abs.default", [difference])
+        cx.aten("abs", [&difference])
     })
 }
 
@@ -179,15 +177,15 @@ fn smooth_l1_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     }
     reduced(cx, args, 2, |cx, values| {
         let difference = promoted_difference(cx, values)?;
-        let distance = cx.call("aten.abs.default", [difference])?;
+        let distance = cx.aten("abs", [&difference])?;
         if beta == 0.0 {
             return Ok(distance);
         }
-        let is_near = cx.call("aten.lt.Scalar", [distance.clone(), Value::Float(beta)])?;
-        let square = cx.call("aten.mul.Tensor", [distance.clone(), distance.clone()])?;
-        let near = times(cx, square, 0.5 / beta)?;
-        let far = cx.call("aten.sub.Scalar", [distance, Value::Float(0.5 * beta)])?;
-        cx.call("aten.where.self", [is_near, near, far])
+        let is_near = cx.aten("lt.Scalar", [&distance, &Value::Float(beta)])?;
+        let square = cx.aten("mul.Tensor", [&distance, &distance])?;
+        let near = times(cx, &square, 0.5 / beta)?;
+        let far = cx.aten("sub.Scalar", [&distance, &Value::Float(0.5 * beta)])?;
+        cx.aten("where.self", [&is_near, &near, &far])
     })
 }
 
@@ -199,15 +197,15 @@ fn huber_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     }
     let dtype = |index: usize| args.tensor(index).map(|it| Operand::Tensor(cx.meta(*it)));
     check_cast(promote(&[dtype(0)?, dtype(1)?]), cx.meta(*args.tensor(0)?).dtype)?;
-    let loss = widened(cx, args, |cx, values| {
+    let loss = in_float32(cx, args, |cx, values| {
         let difference = promoted_difference(cx, values)?;
-        let distance = cx.call("aten.abs.default", [difference])?;
-        let is_near = cx.call("aten.le.Scalar", [distance.clone(), Value::Float(delta)])?;
-        let square = cx.call("aten.mul.Tensor", [distance.clone(), distance.clone()])?;
-        let near = times(cx, square, 0.5)?;
-        let beyond = cx.call("aten.sub.Scalar", [distance, Value::Float(0.5 * delta)])?;
-        let far = times(cx, beyond, delta)?;
-        cx.call("aten.where.self", [is_near, near, far])
+        let distance = cx.aten("abs", [&difference])?;
+        let is_near = cx.aten("le.Scalar", [&distance, &Value::Float(delta)])?;
+        let square = cx.aten("mul.Tensor", [&distance, &distance])?;
+        let near = times(cx, &square, 0.5)?;
+        let beyond = cx.aten("sub.Scalar", [&distance, &Value::Float(0.5 * delta)])?;
+        let far = times(cx, &beyond, delta)?;
+        cx.aten("where.self", [&is_near, &near, &far])
     })?;
     let loss = as_argument(cx, args, loss, 0)?;
     reduce(cx, args, loss, 2)
@@ -224,13 +222,13 @@ fn kl_div(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
     let loss = if args.bool(3)? {
-        let probability = cx.call("aten.exp.default", [target.clone()])?;
-        let difference = cx.call("aten.sub.Tensor", [target, input])?;
-        cx.call("aten.mul.Tensor", [probability, difference])?
+        let probability = cx.aten("exp", [&target])?;
+        let difference = cx.aten("sub.Tensor", [&target, &input])?;
+        cx.aten("mul.Tensor", [&probability, &difference])?
     } else {
-        let entropy = cx.call("aten.xlogy.Tensor", [target.clone(), target.clone()])?;
-        let cross = cx.call("aten.mul.Tensor", [target, input])?;
-        cx.call("aten.sub.Tensor", [entropy, cross])?
+        let entropy = cx.aten("xlogy.Tensor", [&target, &target])?;
+        let cross = cx.aten("mul.Tensor", [&target, &input])?;
+        cx.aten("sub.Tensor", [&entropy, &cross])?
     };
     reduce(cx, args, loss, 2)
 }
@@ -247,38 +245,38 @@ fn binary_cross_entropy(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>>
     }
     reduced(cx, args, 3, |cx, values| {
         let [input, target, weight] = [0, 1, 2].map(|index| values[index].clone());
-        let bounded = |cx: &mut Cx<'_>, it: Traced| cx.call("aten.clamp_min.default", [it, Value::int(-100)]);
-        let log = cx.call("aten.log.default", [input.clone()])?;
+        let bounded = |cx: &mut Cx<'_>, it: Traced| cx.aten("clamp_min", [&it, &Value::int(-100)]);
+        let log = cx.aten("log", [&input])?;
         let log = bounded(cx, log)?;
-        let minus = cx.call("aten.neg.default", [input])?;
-        let log_rest = cx.call("aten.log1p.default", [minus])?;
+        let minus = cx.aten("neg", [&input])?;
+        let log_rest = cx.aten("log1p", [&minus])?;
         let log_rest = bounded(cx, log_rest)?;
-        let rest = cx.call("aten.sub.Scalar", [target.clone(), Value::int(1)])?;
-        let of_rest = cx.call("aten.mul.Tensor", [rest, log_rest])?;
-        let of_target = cx.call("aten.mul.Tensor", [target, log])?;
-        let loss = cx.call("aten.sub.Tensor", [of_rest, of_target])?;
-        weighted(cx, loss, weight)
+        let rest = cx.aten("sub.Scalar", [&target, &Value::int(1)])?;
+        let of_rest = cx.aten("mul.Tensor", [&rest, &log_rest])?;
+        let of_target = cx.aten("mul.Tensor", [&target, &log])?;
+        let loss = cx.aten("sub.Tensor", [&of_rest, &of_target])?;
+        weighted(cx, loss, &weight)
     })
 }
 
-fn weighted(cx: &mut Cx<'_>, loss: Traced, weight: Traced) -> Result<Traced> {
-    if matches!(weight, Value::None) { Ok(loss) } else { cx.call("aten.mul.Tensor", [loss, weight]) }
+fn weighted(cx: &mut Cx<'_>, loss: Traced, weight: &Traced) -> Result<Traced> {
+    if matches!(weight, Value::None) { Ok(loss) } else { cx.aten("mul.Tensor", [&loss, weight]) }
 }
 
 /// Follows `binary_cross_entropy_with_logits` of aten/src/ATen/native/Loss.cpp.
 fn binary_cross_entropy_with_logits(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     check_writes_into(cx, args, 1, 0)?;
-    let [input, target, weight, pos_weight] = [0, 1, 2, 3].map(|index| args.values[index].clone());
-    let mut log_sigmoid = cx.call("aten.log_sigmoid.default", [input.clone()])?;
+    let [input, target, weight, pos_weight] = [0, 1, 2, 3].map(|index| &args.values[index]);
+    let mut log_sigmoid = cx.aten("log_sigmoid", [input])?;
     if !matches!(pos_weight, Value::None) {
-        let extra = cx.call("aten.sub.Scalar", [pos_weight, Value::int(1)])?;
-        let factor = cx.call("aten.mul.Tensor", [extra, target.clone()])?;
-        let factor = cx.call("aten.add.Scalar", [factor, Value::int(1)])?;
-        log_sigmoid = cx.call("aten.mul.Tensor", [log_sigmoid, factor])?;
+        let extra = cx.aten("sub.Scalar", [pos_weight, &Value::int(1)])?;
+        let factor = cx.aten("mul.Tensor", [&extra, target])?;
+        let factor = cx.aten("add.Scalar", [&factor, &Value::int(1)])?;
+        log_sigmoid = cx.aten("mul.Tensor", [&log_sigmoid, &factor])?;
     }
     let rest = from_number(cx, 1.0, target)?;
-    let of_rest = cx.call("aten.mul.Tensor", [rest, input])?;
-    let loss = cx.call("aten.sub.Tensor", [of_rest, log_sigmoid])?;
+    let of_rest = cx.aten("mul.Tensor", [&rest, input])?;
+    let loss = cx.aten("sub.Tensor", [&of_rest, &log_sigmoid])?;
     let loss = weighted(cx, loss, weight)?;
     let loss = as_argument(cx, args, loss, 1)?;
     reduce(cx, args, loss, 4)
@@ -286,54 +284,54 @@ fn binary_cross_entropy_with_logits(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<
 
 fn soft_margin_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     check_writes_into(cx, args, 0, 1)?;
-    let minus = cx.call("aten.neg.default", [args.values[0].clone()])?;
-    let product = cx.call("aten.mul.Tensor", [minus, args.values[1].clone()])?;
-    let exponential = cx.call("aten.exp.default", [product])?;
-    let loss = cx.call("aten.log1p.default", [exponential])?;
+    let minus = cx.aten("neg", [&args.values[0]])?;
+    let product = cx.aten("mul.Tensor", [&minus, &args.values[1]])?;
+    let exponential = cx.aten("exp", [&product])?;
+    let loss = cx.aten("log1p", [&exponential])?;
     let loss = as_argument(cx, args, loss, 0)?;
     // As in PyTorch, where any other number is that of the sum.
     if !(0..=1).contains(&args.int(2)?) {
-        return Ok(vec![cx.call("aten.sum.default", [loss])?]);
+        return Ok(vec![cx.aten("sum", [&loss])?]);
     }
     reduce(cx, args, loss, 2)
 }
 
 fn margin_ranking_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let difference = difference(cx, &args.values)?;
-    let minus = cx.call("aten.neg.default", [args.values[2].clone()])?;
-    let product = cx.call("aten.mul.Tensor", [minus, difference])?;
-    let shifted = cx.call("aten.add.Scalar", [product, args.values[3].clone()])?;
-    let loss = cx.call("aten.clamp_min.default", [shifted, Value::int(0)])?;
+    let minus = cx.aten("neg", [&args.values[2]])?;
+    let product = cx.aten("mul.Tensor", [&minus, &difference])?;
+    let shifted = cx.aten("add.Scalar", [&product, &args.values[3]])?;
+    let loss = cx.aten("clamp_min", [&shifted, &Value::int(0)])?;
     reduce(cx, args, loss, 4)
 }
 
 /// `positive` where the target is 1 and `negative` where it is -1, added up.
 fn by_sign(cx: &mut Cx<'_>, target: &Traced, positive: (i64, Traced), negative: (i64, Traced)) -> Result<Traced> {
-    let zeros = cx.call("aten.zeros_like.default", [positive.1.clone()])?;
+    let zeros = cx.aten("zeros_like", [&positive.1])?;
     let mut sides = Vec::new();
     for (other_sign, side) in [positive, negative] {
-        let is_other = cx.call("aten.eq.Scalar", [target.clone(), Value::int(other_sign)])?;
-        sides.push(cx.call("aten.where.self", [is_other, zeros.clone(), side])?);
+        let is_other = cx.aten("eq.Scalar", [target, &Value::int(other_sign)])?;
+        sides.push(cx.aten("where.self", [&is_other, &zeros, &side])?);
     }
-    cx.call("aten.add.Tensor", sides)
+    cx.aten("add.Tensor", &sides)
 }
 
 fn hinge_embedding_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let [input, target] = [args.values[0].clone(), args.values[1].clone()];
     // As in PyTorch, the margin is a tensor of the input's dtype, and rounds to it.
     let dtype = [("dtype", Value::DType(cx.meta(tensor_of(&input)).dtype))];
-    let margin = cx.call_with("aten.scalar_tensor.default", [Value::Float(args.float(2)?)], &dtype)?;
-    let room = cx.call("aten.sub.Tensor", [margin, input.clone()])?;
-    let room = cx.call("aten.clamp_min.default", [room, Value::int(0)])?;
+    let margin = cx.aten_with("scalar_tensor", [&Value::Float(args.float(2)?)], &dtype)?;
+    let room = cx.aten("sub.Tensor", [&margin, &input])?;
+    let room = cx.aten("clamp_min", [&room, &Value::int(0)])?;
     // As in PyTorch, each side is left out only where the target is exactly the other one.
     let loss = by_sign(cx, &target, (-1, input), (1, room))?;
     reduce(cx, args, loss, 3)
 }
 
 fn cosine_embedding_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let [a, b, target] = [0, 1, 2].map(|index| args.values[index].clone());
-    let target_rank = cx.meta(tensor_of(&target)).sizes.len();
-    let rank = cx.meta(tensor_of(&a)).sizes.len();
+    let [a, b, target] = [0, 1, 2].map(|index| &args.values[index]);
+    let target_rank = cx.meta(tensor_of(target)).sizes.len();
+    let rank = cx.meta(tensor_of(a)).sizes.len();
     if !matches!((target_rank, rank), (0, 1) | (1, 2)) {
         return Err(args.bad_shape(format!(
             "{target_rank}D target tensor expects {}D input tensors, but found inputs of {rank}D",
@@ -342,34 +340,34 @@ fn cosine_embedding_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>
     }
     let dims = Value::ints(&[target_rank as i64]);
     let dot = |cx: &mut Cx<'_>, x: &Traced, y: &Traced| {
-        let product = cx.call("aten.mul.Tensor", [x.clone(), y.clone()])?;
-        cx.call("aten.sum.dim_IntList", [product, dims.clone()])
+        let product = cx.aten("mul.Tensor", [x, y])?;
+        cx.aten("sum.dim_IntList", [&product, &dims])
     };
-    let product = dot(cx, &a, &b)?;
+    let product = dot(cx, a, b)?;
     let mut squares = Vec::new();
-    for side in [&a, &b] {
+    for side in [a, b] {
         let square = dot(cx, side, side)?;
-        squares.push(cx.call("aten.add.Scalar", [square, Value::Float(1e-12)])?);
+        squares.push(cx.aten("add.Scalar", [&square, &Value::Float(1e-12)])?);
     }
-    let norms = cx.call("aten.mul.Tensor", squares)?;
-    let norms = cx.call("aten.sqrt.default", [norms])?;
-    let cosine = cx.call("aten.div.Tensor", [product, norms])?;
-    let apart = from_number(cx, 1.0, cosine.clone())?;
-    let beyond = cx.call("aten.sub.Scalar", [cosine, args.values[3].clone()])?;
-    let beyond = cx.call("aten.clamp_min.default", [beyond, Value::int(0)])?;
-    let zeros = cx.call("aten.zeros_like.default", [apart.clone()])?;
-    let is_same = cx.call("aten.eq.Scalar", [target.clone(), Value::int(1)])?;
-    let is_other = cx.call("aten.eq.Scalar", [target, Value::int(-1)])?;
-    let same = cx.call("aten.where.self", [is_same, apart, zeros.clone()])?;
-    let other = cx.call("aten.where.self", [is_other, beyond, zeros])?;
-    let loss = cx.call("aten.add.Tensor", [same, other])?;
+    let norms = cx.aten("mul.Tensor", &squares)?;
+    let norms = cx.aten("sqrt", [&norms])?;
+    let cosine = cx.aten("div.Tensor", [&product, &norms])?;
+    let apart = from_number(cx, 1.0, &cosine)?;
+    let beyond = cx.aten("sub.Scalar", [&cosine, &args.values[3]])?;
+    let beyond = cx.aten("clamp_min", [&beyond, &Value::int(0)])?;
+    let zeros = cx.aten("zeros_like", [&apart])?;
+    let is_same = cx.aten("eq.Scalar", [target, &Value::int(1)])?;
+    let is_other = cx.aten("eq.Scalar", [target, &Value::int(-1)])?;
+    let same = cx.aten("where.self", [&is_same, &apart, &zeros])?;
+    let other = cx.aten("where.self", [&is_other, &beyond, &zeros])?;
+    let loss = cx.aten("add.Tensor", [&same, &other])?;
     reduce(cx, args, loss, 4)
 }
 
 fn triplet_margin_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let distance = |cx: &mut Cx<'_>, a: usize, b: usize| {
-        let value = |index: usize| args.values[index].clone();
-        cx.call("aten.pairwise_distance.default", [value(a), value(b), value(4), value(5)])
+        let value = |index: usize| &args.values[index];
+        cx.aten("pairwise_distance", [value(a), value(b), value(4), value(5)])
     };
     let ranks: Vec<usize> = args.values[..3].iter().map(|it| cx.meta(tensor_of(it)).sizes.len()).collect();
     if ranks.iter().any(|&it| it != ranks[0]) {
@@ -383,36 +381,36 @@ fn triplet_margin_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> 
     let mut to_negative = distance(cx, 0, 2)?;
     if args.bool(6)? {
         let between = distance(cx, 1, 2)?;
-        to_negative = cx.call("aten.minimum.default", [to_negative, between])?;
+        to_negative = cx.aten("minimum", [&to_negative, &between])?;
     }
-    let shifted = cx.call("aten.add.Scalar", [to_positive, args.values[3].clone()])?;
-    let excess = cx.call("aten.sub.Tensor", [shifted, to_negative])?;
-    let loss = cx.call("aten.clamp_min.default", [excess, Value::int(0)])?;
+    let shifted = cx.aten("add.Scalar", [&to_positive, &args.values[3]])?;
+    let excess = cx.aten("sub.Tensor", [&shifted, &to_negative])?;
+    let loss = cx.aten("clamp_min", [&excess, &Value::int(0)])?;
     reduce(cx, args, loss, 7)
 }
 
 fn poisson_nll_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let [input, target] = [args.values[0].clone(), args.values[1].clone()];
     let (rate, log) = if args.bool(2)? {
-        (cx.call("aten.exp.default", [input.clone()])?, input)
+        (cx.aten("exp", [&input])?, input)
     } else {
-        let shifted = cx.call("aten.add.Scalar", [input.clone(), args.values[4].clone()])?;
-        (input, cx.call("aten.log.default", [shifted])?)
+        let shifted = cx.aten("add.Scalar", [&input, &args.values[4]])?;
+        (input, cx.aten("log", [&shifted])?)
     };
-    let expected = cx.call("aten.mul.Tensor", [target.clone(), log])?;
-    let mut loss = cx.call("aten.sub.Tensor", [rate, expected])?;
+    let expected = cx.aten("mul.Tensor", [&target, &log])?;
+    let mut loss = cx.aten("sub.Tensor", [&rate, &expected])?;
     if args.bool(3)? {
         // Stirling's approximation of the logarithm of the target's factorial.
-        let log = cx.call("aten.log.default", [target.clone()])?;
-        let power = cx.call("aten.mul.Tensor", [target.clone(), log])?;
-        let power = cx.call("aten.sub.Tensor", [power, target.clone()])?;
-        let circle = times(cx, target.clone(), std::f64::consts::TAU)?;
-        let root = cx.call("aten.log.default", [circle])?;
-        let root = times(cx, root, 0.5)?;
-        let stirling = cx.call("aten.add.Tensor", [power, root])?;
-        let is_small = cx.call("aten.le.Scalar", [target, Value::int(1)])?;
-        let stirling = cx.call("aten.masked_fill.Scalar", [stirling, is_small, Value::int(0)])?;
-        loss = cx.call("aten.add.Tensor", [loss, stirling])?;
+        let log = cx.aten("log", [&target])?;
+        let power = cx.aten("mul.Tensor", [&target, &log])?;
+        let power = cx.aten("sub.Tensor", [&power, &target])?;
+        let circle = times(cx, &target, std::f64::consts::TAU)?;
+        let root = cx.aten("log", [&circle])?;
+        let root = times(cx, &root, 0.5)?;
+        let stirling = cx.aten("add.Tensor", [&power, &root])?;
+        let is_small = cx.aten("le.Scalar", [&target, &Value::int(1)])?;
+        let stirling = cx.aten("masked_fill.Scalar", [&stirling, &is_small, &Value::int(0)])?;
+        loss = cx.aten("add.Tensor", [&loss, &stirling])?;
     }
     reduce(cx, args, loss, 5)
 }

@@ -155,5 +155,5 @@ fn batch_norm(args: &Meta<'_>) -> Result<Vec<Output>> {
 }
 
 fn without_reserve(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
-    cx.call_all("aten.native_batch_norm_backward.default", args.values[..10].iter().cloned())
+    cx.aten_all("native_batch_norm_backward", &args.values[..10], &[])
 }

@@ -163,32 +163,29 @@ type Call<'a> = Args<'a, TensorRef>;
 
 fn batch_norm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let input = *args.tensor(0)?;
-    let value = |index: usize| args.values[index].clone();
     if cx.meta(input).sizes.contains(&SymInt::from(0)) {
         return empty(cx, args);
     }
-    let (op, call): (_, Vec<Traced>) = if !args.bool(5)? {
+    let (op, positions): (_, &[usize]) = if !args.bool(5)? {
         if args.is_none(3) || args.is_none(4) {
             return Err(args.invalid("running_mean must be defined in evaluation mode"));
         }
-        let call = [value(0), value(1), value(2), value(3), value(4), value(6), value(7)];
-        ("aten._native_batch_norm_legit_no_training.default", call.into())
+        ("_native_batch_norm_legit_no_training", &[0, 1, 2, 3, 4, 6, 7])
     } else if args.is_none(3) && args.is_none(4) {
-        let call = [value(0), value(1), value(2), value(5), value(6), value(7)];
-        ("aten._native_batch_norm_legit.no_stats", call.into())
+        ("_native_batch_norm_legit.no_stats", &[0, 1, 2, 5, 6, 7])
     } else {
-        ("aten._native_batch_norm_legit.default", args.values[..8].to_vec())
+        ("_native_batch_norm_legit", &[0, 1, 2, 3, 4, 5, 6, 7])
     };
-    Ok(vec![cx.call(op, call)?])
+    Ok(vec![cx.aten(op, positions.iter().map(|&at| &args.values[at]))?])
 }
 
 /// Of an empty batch there is nothing to normalise; the result only depends on the parameters as a graph.
 fn empty(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let mut res = cx.call("aten.clone.default", [args.values[0].clone()])?;
-    for (index, op) in [(1, "aten.mul.Tensor"), (2, "aten.add.Tensor")] {
+    let mut res = cx.aten("clone", [&args.values[0]])?;
+    for (index, op) in [(1, "mul.Tensor"), (2, "add.Tensor")] {
         if !args.is_none(index) {
-            let first = cx.call("aten.select.int", [args.values[index].clone(), Value::int(0), Value::int(0)])?;
-            res = cx.call(op, [res, first])?;
+            let first = cx.aten("select.int", [&args.values[index], &Value::int(0), &Value::int(0)])?;
+            res = cx.aten(op, [&res, &first])?;
         }
     }
     Ok(vec![res])
@@ -207,21 +204,21 @@ fn instance_norm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let mut call = args.values.clone();
     for slot in &mut call[1..5] {
         if !matches!(slot, Value::None) {
-            *slot = cx.call("aten.repeat.default", [slot.clone(), size_list(std::slice::from_ref(n_batch))])?;
+            *slot = cx.aten("repeat", [slot, &size_list(std::slice::from_ref(n_batch))])?;
         }
     }
     let as_one = [&[SymInt::from(1), n_batch * n_channels], rest].concat();
-    let contiguous = cx.call("aten.contiguous.default", [input.into()])?;
-    call[0] = cx.call("aten.view.default", [contiguous, size_list(&as_one)])?;
+    let contiguous = cx.aten("contiguous", [&input.into()])?;
+    call[0] = cx.aten("view", [&contiguous, &size_list(&as_one)])?;
     let running = [call[3].clone(), call[4].clone()];
-    let res = cx.call("aten.batch_norm.default", call)?;
+    let res = cx.aten("batch_norm", &call)?;
     for (index, running) in [3, 4].into_iter().zip(running) {
         if args.is_none(index) || !uses_input_stats {
             continue;
         }
-        let per_item = cx.call("aten.view.default", [running, size_list(&[n_batch.clone(), n_channels.clone()])])?;
-        let mean = cx.call("aten.mean.dim", [per_item, Value::ints(&[0])])?;
-        cx.call("aten.copy_.default", [args.values[index].clone(), mean])?;
+        let per_item = cx.aten("view", [&running, &size_list(&[n_batch.clone(), n_channels.clone()])])?;
+        let mean = cx.aten("mean.dim", [&per_item, &Value::ints(&[0])])?;
+        cx.aten("copy_", [&args.values[index], &mean])?;
     }
-    Ok(vec![cx.call("aten.view.default", [res, size_list(&sizes)])?])
+    Ok(vec![cx.aten("view", [&res, &size_list(&sizes)])?])
 }

@@ -160,7 +160,7 @@ fn rms_norm(args: &Meta<'_>) -> Result<Vec<Output>> {
 }
 
 fn layer_norm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    Ok(vec![cx.call("aten.native_layer_norm.default", args.values[..5].iter().cloned())?])
+    Ok(vec![cx.aten("native_layer_norm", &args.values[..5])?])
 }
 
 fn group_norm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -168,11 +168,12 @@ fn group_norm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let [n_batch, n_channels, points @ ..] = &sizes[..] else {
         return Err(args.bad_shape(format!("expected at least 2D input, got {}D", sizes.len())));
     };
-    let value = |index: usize| args.values[index].clone();
+    let value = |index: usize| &args.values[index];
     let int = |it: &SymInt| Value::Int(it.clone());
     let n_points: SymInt = points.iter().product();
-    let call = [value(0), value(2), value(3), int(n_batch), int(n_channels), Value::Int(n_points), value(1), value(4)];
-    Ok(vec![cx.call("aten.native_group_norm.default", call)?])
+    let call =
+        [value(0), value(2), value(3), &int(n_batch), &int(n_channels), &Value::Int(n_points), value(1), value(4)];
+    Ok(vec![cx.aten("native_group_norm", call)?])
 }
 
 /// Follows `rms_norm_composite` of aten/src/ATen/native/layer_norm.cpp.
@@ -183,17 +184,17 @@ fn decomposed_rms_norm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> 
     let wide = if meta.dtype == DType::Float64 { DType::Float64 } else { DType::Float32 };
     let epsilon = if wide == DType::Float64 { f64::EPSILON } else { f32::EPSILON as f64 };
     let as_dtype = |cx: &mut Cx<'_>, it: Traced, from: DType, to: DType| {
-        if from == to { Ok(it) } else { cx.call_with("aten._to_copy.default", [it], &[("dtype", Value::DType(to))]) }
+        if from == to { Ok(it) } else { cx.aten_with("_to_copy", [&it], &[("dtype", Value::DType(to))]) }
     };
     let x = as_dtype(cx, input.into(), meta.dtype, wide)?;
     let dims: Vec<i64> = (meta.sizes.len() - n_dims..meta.sizes.len()).map(|it| it as i64).collect();
-    let square = cx.call("aten.pow.Tensor_Scalar", [x.clone(), Value::int(2)])?;
-    let mean = cx.call("aten.mean.dim", [square, Value::ints(&dims), Value::Bool(true)])?;
-    let shifted = cx.call("aten.add.Scalar", [mean, Value::Float(args.opt_float(3)?.unwrap_or(epsilon))])?;
-    let factor = cx.call("aten.rsqrt.default", [shifted])?;
-    let mut res = cx.call("aten.mul.Tensor", [x, factor])?;
+    let square = cx.aten("pow.Tensor_Scalar", [&x, &Value::int(2)])?;
+    let mean = cx.aten("mean.dim", [&square, &Value::ints(&dims), &Value::Bool(true)])?;
+    let shifted = cx.aten("add.Scalar", [&mean, &Value::Float(args.opt_float(3)?.unwrap_or(epsilon))])?;
+    let factor = cx.aten("rsqrt", [&shifted])?;
+    let mut res = cx.aten("mul.Tensor", [&x, &factor])?;
     if let Some(weight) = args.opt_tensor(2)? {
-        res = cx.call("aten.mul.Tensor", [res, (*weight).into()])?;
+        res = cx.aten("mul.Tensor", [&res, &(*weight).into()])?;
     }
     Ok(vec![as_dtype(cx, res, wide, meta.dtype)?])
 }

@@ -150,7 +150,7 @@ pub(crate) const OPS: &[OpDef] = &[
          upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor(a!)",
         |cx, args| {
             let result = rrelu_into_noise(cx, args)?;
-            Ok(vec![cx.call("aten.copy_.default", [args.values[0].clone(), result])?])
+            Ok(vec![cx.aten("copy_", [&args.values[0], &result])?])
         },
     )
     .tags(Tags::RANDOM)
@@ -268,8 +268,8 @@ fn prelu_kernel(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 }
 
 fn relu6(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
-    let this = args.values[0].clone();
-    Ok(vec![cx.call("aten.hardtanh.default", [this, Value::int(0), Value::int(6)])?])
+    let this = &args.values[0];
+    Ok(vec![cx.aten("hardtanh", [this, &Value::int(0), &Value::int(6)])?])
 }
 
 fn prelu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
@@ -295,9 +295,9 @@ fn prelu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
         if let Some(size) = sizes.get_mut(usize::from(rank > 1)) {
             *size = Value::Int(n.clone());
         }
-        weight = cx.call("aten.view.default", [weight, Value::List(sizes)])?;
+        weight = cx.aten("view", [&weight, &Value::List(sizes)])?;
     }
-    Ok(vec![cx.call("aten._prelu_kernel.default", [this.into(), weight])?])
+    Ok(vec![cx.aten("_prelu_kernel", [&this.into(), &weight])?])
 }
 
 fn rrelu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
@@ -311,27 +311,25 @@ fn rrelu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     if !args.bool(3)? {
         // Outside training the slope is the mean of its bounds.
         let slope = Value::Float((args.float(1)? + args.float(2)?) / 2.0);
-        let this = cx.call("aten.contiguous.default", [args.values[0].clone()])?;
-        return Ok(vec![cx.call("aten.leaky_relu.default", [this, slope])?]);
+        let this = cx.aten("contiguous", [&args.values[0]])?;
+        return Ok(vec![cx.aten("leaky_relu", [&this, &slope])?]);
     }
-    let noise = cx.call("aten.empty_like.default", [args.values[0].clone()])?;
-    let mut call = args.values.clone();
-    call.insert(1, noise);
-    let results = cx.call_all("aten.rrelu_with_noise_functional.default", call.into_iter().take(5))?;
-    let slopes_applied = results.into_iter().take(1).map(|it| cx.call("aten.contiguous.default", [it]));
-    slopes_applied.collect()
+    let noise = cx.aten("empty_like", [&args.values[0]])?;
+    let call = [&args.values[0], &noise].into_iter().chain(&args.values[1..4]);
+    let slopes_applied = cx.aten("rrelu_with_noise_functional", call)?;
+    Ok(vec![cx.aten("contiguous", [&slopes_applied])?])
 }
 
 /// The result of `rrelu`, whose slopes are left in the argument `noise`. Outside training there are none.
 fn rrelu_into_noise(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Traced> {
-    let mut results = cx.call_all("aten.rrelu_with_noise_functional.default", args.values.iter().take(5).cloned())?;
+    let mut results = cx.aten_all("rrelu_with_noise_functional", args.values.iter().take(5), &[])?;
     if args.bool(4)?
         && let Some(noise) = results.pop()
     {
-        cx.call("aten.copy_.default", [args.values[1].clone(), noise])?;
+        cx.aten("copy_", [&args.values[1], &noise])?;
     }
     // PyTorch writes it into a row-major tensor.
-    cx.call("aten.contiguous.default", [results.swap_remove(0)])
+    cx.aten("contiguous", [&results.swap_remove(0)])
 }
 
 fn rrelu_with_noise(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
@@ -379,10 +377,9 @@ fn glu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
             args.bad_shape(format!("Halving dimension must be even, but dimension {dim} is size {}", sizes[dim]))
         );
     }
-    let mut part = |start: Traced| {
-        cx.call("aten.narrow.default", [this.into(), Value::int(dim as i64), start, Value::Int(half.clone())])
-    };
+    let mut part =
+        |start: Traced| cx.aten("narrow", [&this.into(), &Value::int(dim as i64), &start, &Value::Int(half.clone())]);
     let (first, second) = (part(Value::int(0))?, part(Value::Int(half.clone()))?);
-    let gate = cx.call("aten.sigmoid.default", [second])?;
-    Ok(vec![cx.call("aten.mul.Tensor", [first, gate])?])
+    let gate = cx.aten("sigmoid", [&second])?;
+    Ok(vec![cx.aten("mul.Tensor", [&first, &gate])?])
 }

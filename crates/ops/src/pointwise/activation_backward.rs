@@ -203,12 +203,12 @@ fn prelu(args: &Meta<'_>) -> Result<Vec<Output>> {
 type Call<'a> = Args<'a, TensorRef>;
 
 fn rrelu(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let value = |index: usize| args.values[index].clone();
+    let value = |index: usize| &args.values[index];
     Ok(vec![if args.bool(5)? {
-        cx.call("aten.mul.Tensor", [value(2), value(0)])?
+        cx.aten("mul.Tensor", [value(2), value(0)])?
     } else {
         let slope = Value::Float((args.float(3)? + args.float(4)?) / 2.0);
-        cx.call("aten.leaky_relu_backward.default", [value(0), value(1), slope, value(6)])?
+        cx.aten("leaky_relu_backward", [value(0), value(1), &slope, value(6)])?
     }])
 }
 
@@ -237,12 +237,11 @@ fn glu(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
     let (grad, this, dim) = (args.values[0].clone(), args.values[1].clone(), Value::int(dim as i64));
-    let mut part =
-        |start: Traced| cx.call("aten.narrow.default", [this.clone(), dim.clone(), start, Value::Int(half.clone())]);
+    let mut part = |start: Traced| cx.aten("narrow", [&this, &dim, &start, &Value::Int(half.clone())]);
     let (first, second) = (part(Value::int(0))?, part(Value::Int(half.clone()))?);
-    let gate = cx.call("aten.sigmoid.default", [second])?;
-    let of_gate = cx.call("aten.mul.Tensor", [grad.clone(), first])?;
-    let of_second = cx.call("aten.sigmoid_backward.default", [of_gate, gate.clone()])?;
-    let of_first = cx.call("aten.mul.Tensor", [grad, gate])?;
-    Ok(vec![cx.call("aten.cat.default", [Value::List(vec![of_first, of_second]), dim])?])
+    let gate = cx.aten("sigmoid", [&second])?;
+    let of_gate = cx.aten("mul.Tensor", [&grad, &first])?;
+    let of_second = cx.aten("sigmoid_backward", [&of_gate, &gate])?;
+    let of_first = cx.aten("mul.Tensor", [&grad, &gate])?;
+    Ok(vec![cx.aten("cat", [&Value::List(vec![of_first, of_second]), &dim])?])
 }

@@ -1,6 +1,6 @@
 //! Arithmetic of two numbers.
 
-use crate::core::decompose::forward;
+use crate::core::decompositions::forward;
 use crate::core::elementwise::{
     check_fits, elementwise, operands, promoting, promoting_to_float, to_float as float_of,
 };
@@ -213,55 +213,51 @@ pub(crate) const OPS: &[OpDef] = &[
     binary("aten::gcd(Tensor self, Tensor other) -> Tensor").doc("The greatest common divisor.").in_place(&["gcd_"]),
     binary("aten::lcm(Tensor self, Tensor other) -> Tensor").doc("The least common multiple.").in_place(&["lcm_"]),
     OpDef::composite("aten::subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.sub.Tensor")
+        forward(cx, args, "sub.Tensor")
     })
     .doc("Another name of `sub`."),
     OpDef::composite("aten::subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.sub.Scalar")
+        forward(cx, args, "sub.Scalar")
     })
     .doc("Another name of `sub`."),
     OpDef::composite("aten::multiply.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.mul.Tensor")
+        forward(cx, args, "mul.Tensor")
     })
     .doc("Another name of `mul`."),
     OpDef::composite("aten::multiply.Scalar(Tensor self, Scalar other) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.mul.Scalar")
+        forward(cx, args, "mul.Scalar")
     })
     .doc("Another name of `mul`."),
     OpDef::composite("aten::divide.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.div.Tensor")
+        forward(cx, args, "div.Tensor")
     })
     .doc("Another name of `div`."),
     OpDef::composite("aten::divide.Scalar(Tensor self, Scalar other) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.div.Scalar")
+        forward(cx, args, "div.Scalar")
     })
     .doc("Another name of `div`."),
     OpDef::composite(
         "aten::divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-        |cx, args| forward(cx, args, "aten.div.Tensor_mode"),
+        |cx, args| forward(cx, args, "div.Tensor_mode"),
     )
     .doc("Another name of `div`."),
     OpDef::composite(
         "aten::divide.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
-        |cx, args| forward(cx, args, "aten.div.Scalar_mode"),
+        |cx, args| forward(cx, args, "div.Scalar_mode"),
     )
     .doc("Another name of `div`."),
     OpDef::composite("aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.div.Tensor")
+        forward(cx, args, "div.Tensor")
     })
     .doc("Another name of `div`."),
     OpDef::composite("aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.div.Scalar")
+        forward(cx, args, "div.Scalar")
     })
     .doc("Another name of `div`."),
-    OpDef::composite("aten::max.other(Tensor self, Tensor other) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.maximum.default")
-    })
-    .doc("Another name of `maximum`."),
-    OpDef::composite("aten::min.other(Tensor self, Tensor other) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.minimum.default")
-    })
-    .doc("Another name of `minimum`."),
+    OpDef::composite("aten::max.other(Tensor self, Tensor other) -> Tensor", |cx, args| forward(cx, args, "maximum"))
+        .doc("Another name of `maximum`."),
+    OpDef::composite("aten::min.other(Tensor self, Tensor other) -> Tensor", |cx, args| forward(cx, args, "minimum"))
+        .doc("Another name of `minimum`."),
 ];
 
 /// The product with a number in place. PyTorch makes the number the first operand here, so that it is rounded.

@@ -1,6 +1,6 @@
 //! Comparisons, logic and bits.
 
-use crate::core::decompose::forward;
+use crate::core::decompositions::forward;
 use crate::core::elementwise::{elementwise, operands, promoting, to_bool};
 use crate::pointwise::decompose;
 use crate::{Args, OpDef, Output, Tags, promote};
@@ -163,43 +163,43 @@ pub(crate) const OPS: &[OpDef] = &[
     .no_gradient()
     .doc("Whether `|self - other| <= atol + rtol * |other|`."),
     OpDef::composite("aten::greater.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.gt.Tensor")
+        forward(cx, args, "gt.Tensor")
     })
     .doc("Another name of `gt`."),
     OpDef::composite("aten::greater.Scalar(Tensor self, Scalar other) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.gt.Scalar")
+        forward(cx, args, "gt.Scalar")
     })
     .doc("Another name of `gt`."),
     OpDef::composite("aten::greater_equal.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.ge.Tensor")
+        forward(cx, args, "ge.Tensor")
     })
     .doc("Another name of `ge`."),
     OpDef::composite("aten::greater_equal.Scalar(Tensor self, Scalar other) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.ge.Scalar")
+        forward(cx, args, "ge.Scalar")
     })
     .doc("Another name of `ge`."),
     OpDef::composite("aten::less.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.lt.Tensor")
+        forward(cx, args, "lt.Tensor")
     })
     .doc("Another name of `lt`."),
     OpDef::composite("aten::less.Scalar(Tensor self, Scalar other) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.lt.Scalar")
+        forward(cx, args, "lt.Scalar")
     })
     .doc("Another name of `lt`."),
     OpDef::composite("aten::less_equal.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.le.Tensor")
+        forward(cx, args, "le.Tensor")
     })
     .doc("Another name of `le`."),
     OpDef::composite("aten::less_equal.Scalar(Tensor self, Scalar other) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.le.Scalar")
+        forward(cx, args, "le.Scalar")
     })
     .doc("Another name of `le`."),
     OpDef::composite("aten::not_equal.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.ne.Tensor")
+        forward(cx, args, "ne.Tensor")
     })
     .doc("Another name of `ne`."),
     OpDef::composite("aten::not_equal.Scalar(Tensor self, Scalar other) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.ne.Scalar")
+        forward(cx, args, "ne.Scalar")
     })
     .doc("Another name of `ne`."),
 ];

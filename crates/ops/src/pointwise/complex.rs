@@ -32,7 +32,7 @@ pub(crate) const OPS: &[OpDef] =
             .doc("The complex conjugate."),
         OpDef::composite("aten::matrix_H(Tensor(a) self) -> Tensor(a)", |cx, args| {
             match cx.meta(*args.tensor(0)?).sizes.len() {
-                2 => Ok(vec![cx.call("aten.mH.default", [args.values[0].clone()])?]),
+                2 => Ok(vec![cx.aten("mH", [&args.values[0]])?]),
                 rank => Err(args
                     .bad_shape(format!("tensor.H is only supported on matrices (2-D tensors). Got {rank}-D tensor."))),
             }
@@ -75,18 +75,18 @@ fn joined(cx: &mut Cx<'_>, args: &Call<'_>, real: Traced, imag: Traced) -> Resul
     let outermost_first = memory_order(&sizes, &[&metas[0], &metas[1]]).into_iter().rev().collect::<Vec<_>>();
     let is_turned = !outermost_first.is_sorted();
     let both = Value::List(vec![real, imag]);
-    let mut both = cx.call("aten.broadcast_tensors.default", [both])?;
+    let mut both = cx.aten("broadcast_tensors", [&both])?;
     if is_turned && let Value::List(parts) = &mut both {
         for part in parts {
-            *part = cx.call("aten.permute.default", [part.clone(), dims(&outermost_first)])?;
+            *part = cx.aten("permute", [part, &dims(&outermost_first)])?;
         }
     }
-    let pairs = cx.call("aten.stack.default", [both, Value::int(-1)])?;
-    let mut res = cx.call("aten.view_as_complex.default", [pairs])?;
+    let pairs = cx.aten("stack", [&both, &Value::int(-1)])?;
+    let mut res = cx.aten("view_as_complex", [&pairs])?;
     if is_turned {
         let mut back = vec![0; outermost_first.len()];
         outermost_first.iter().enumerate().for_each(|(at, &dim)| back[dim] = at);
-        res = cx.call("aten.permute.default", [res, dims(&back)])?;
+        res = cx.aten("permute", [&res, &dims(&back)])?;
     }
     Ok(vec![res])
 }
@@ -103,10 +103,10 @@ fn complex(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
 fn polar(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     check_parts(cx, args)?;
     let mut part = |op: &str| {
-        let it = cx.call(op, [args.values[1].clone()])?;
-        cx.call("aten.mul.Tensor", [args.values[0].clone(), it])
+        let it = cx.aten(op, [&args.values[1]])?;
+        cx.aten("mul.Tensor", [&args.values[0], &it])
     };
-    let (real, imag) = (part("aten.cos.default")?, part("aten.sin.default")?);
+    let (real, imag) = (part("cos")?, part("sin")?);
     joined(cx, args, real, imag)
 }
 
@@ -114,19 +114,19 @@ fn angle(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let this = *args.tensor(0)?;
     let dtype = cx.meta(this).dtype;
     if dtype.is_complex() {
-        let (real, imag) = (cx.call("aten.real.default", [this.into()])?, cx.call("aten.imag.default", [this.into()])?);
-        let angles = cx.call("aten.atan2.default", [imag, real])?;
-        return Ok(vec![cx.call("aten.contiguous.default", [angles])?]);
+        let (real, imag) = (cx.aten("real", [&this.into()])?, cx.aten("imag", [&this.into()])?);
+        let angles = cx.aten("atan2", [&imag, &real])?;
+        return Ok(vec![cx.aten("contiguous", [&angles])?]);
     }
     let mut this = Traced::from(this);
     if !dtype.is_float() {
-        this = cx.call_with("aten._to_copy.default", [this], &[("dtype", Value::DType(DType::Float32))])?;
+        this = cx.aten_with("_to_copy", [&this], &[("dtype", Value::DType(DType::Float32))])?;
     }
-    let zeros = cx.call("aten.zeros_like.default", [this.clone()])?;
-    let is_negative = cx.call("aten.lt.Scalar", [this.clone(), Value::int(0)])?;
-    let res = cx.call("aten.masked_fill.Scalar", [zeros, is_negative, Value::Float(std::f64::consts::PI)])?;
-    let is_nan = cx.call("aten.isnan.default", [this.clone()])?;
-    Ok(vec![cx.call("aten.where.self", [is_nan, this, res])?])
+    let zeros = cx.aten("zeros_like", [&this])?;
+    let is_negative = cx.aten("lt.Scalar", [&this, &Value::int(0)])?;
+    let res = cx.aten("masked_fill.Scalar", [&zeros, &is_negative, &Value::Float(std::f64::consts::PI)])?;
+    let is_nan = cx.aten("isnan", [&this])?;
+    Ok(vec![cx.aten("where.self", [&is_nan, &this, &res])?])
 }
 
 fn conj(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -134,7 +134,7 @@ fn conj(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if !cx.meta(this).dtype.is_complex() {
         return Ok(vec![this.into()]);
     }
-    Ok(vec![cx.call("aten.conj_physical.default", [this.into()])?])
+    Ok(vec![cx.aten("conj_physical", [&this.into()])?])
 }
 
 /// The view that PyTorch's `conj` makes of complex numbers; of others it makes none.
@@ -152,10 +152,10 @@ fn conj_of_complex(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
 fn sgn(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let this = *args.tensor(0)?;
     if !cx.meta(this).dtype.is_complex() {
-        return Ok(vec![cx.call("aten.sign.default", [this.into()])?]);
+        return Ok(vec![cx.aten("sign", [&this.into()])?]);
     }
-    let size = cx.call("aten.abs.default", [this.into()])?;
-    let is_zero = cx.call("aten.eq.Scalar", [size.clone(), Value::int(0)])?;
-    let divisor = cx.call("aten.masked_fill.Scalar", [size, is_zero, Value::int(1)])?;
-    Ok(vec![cx.call("aten.div.Tensor", [this.into(), divisor])?])
+    let size = cx.aten("abs", [&this.into()])?;
+    let is_zero = cx.aten("eq.Scalar", [&size, &Value::int(0)])?;
+    let divisor = cx.aten("masked_fill.Scalar", [&size, &is_zero, &Value::int(1)])?;
+    Ok(vec![cx.aten("div.Tensor", [&this.into(), &divisor])?])
 }

@@ -103,8 +103,8 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("The product with a power of two.")
         .in_place(&["ldexp_"]),
     OpDef::composite("aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)", |cx, args| {
-        let it = cx.call("aten.polygamma.default", [args.values[1].clone(), args.values[0].clone()])?;
-        Ok(vec![cx.call("aten.copy_.default", [args.values[0].clone(), it])?])
+        let it = cx.aten("polygamma", [&args.values[1], &args.values[0]])?;
+        Ok(vec![cx.aten("copy_", [&args.values[0], &it])?])
     })
     .doc("In place: the n-th derivative of the digamma function."),
 ];
@@ -144,14 +144,14 @@ fn mvlgamma(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> 
         return Err(Diagnostic::new(Code::DTypeMismatch, "The input tensor may not be a boolean tensor."));
     }
     let halves = Value::Float(0.5);
-    let call = [Value::Float((1 - p) as f64 / 2.0), Value::Float(0.25), halves];
-    let offsets = cx.call_with("aten.arange.start_step", call, &[("dtype", Value::DType(to_float(dtype)))])?;
-    let column = cx.call("aten.unsqueeze.default", [this.into(), Value::int(-1)])?;
-    let all = cx.call("aten.add.Tensor", [column, offsets])?;
-    let logs = cx.call("aten.lgamma.default", [all])?;
-    let sum = cx.call("aten.sum.dim_IntList", [logs, Value::ints(&[-1])])?;
+    let call = [&Value::Float((1 - p) as f64 / 2.0), &Value::Float(0.25), &halves];
+    let offsets = cx.aten_with("arange.start_step", call, &[("dtype", Value::DType(to_float(dtype)))])?;
+    let column = cx.aten("unsqueeze", [&this.into(), &Value::int(-1)])?;
+    let all = cx.aten("add.Tensor", [&column, &offsets])?;
+    let logs = cx.aten("lgamma", [&all])?;
+    let sum = cx.aten("sum.dim_IntList", [&logs, &Value::ints(&[-1])])?;
     let constant = (p * (p - 1)) as f64 * std::f64::consts::PI.ln() * 0.25;
-    Ok(vec![cx.call("aten.add.Scalar", [sum, Value::Float(constant)])?])
+    Ok(vec![cx.aten("add.Scalar", [&sum, &Value::Float(constant)])?])
 }
 
 fn ldexp(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
@@ -160,9 +160,9 @@ fn ldexp(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
         let (this, other) = (cx.meta(*this).clone(), cx.meta(*other).clone());
         let dtype = to_float(promote(&[Operand::Tensor(&this), Operand::Tensor(&other)]));
         if dtype.is_float() && dtype != other.dtype && !other.sizes.is_empty() {
-            exponent = cx.call_with("aten._to_copy.default", [exponent], &[("dtype", Value::DType(dtype))])?;
+            exponent = cx.aten_with("_to_copy", [&exponent], &[("dtype", Value::DType(dtype))])?;
         }
     }
-    let power = cx.call("aten.pow.Scalar", [Value::Float(2.0), exponent])?;
-    Ok(vec![cx.call("aten.mul.Tensor", [args.values[0].clone(), power])?])
+    let power = cx.aten("pow.Scalar", [&Value::Float(2.0), &exponent])?;
+    Ok(vec![cx.aten("mul.Tensor", [&args.values[0], &power])?])
 }

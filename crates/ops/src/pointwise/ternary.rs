@@ -1,6 +1,6 @@
 //! Choices between two numbers, and arithmetic of three.
 
-use crate::core::decompose::forward;
+use crate::core::decompositions::forward;
 use crate::core::elementwise::{check_all_fit, check_fits, check_numbers, elementwise, operands, promoting};
 use crate::pointwise::binary_gradient;
 use crate::pointwise::choice_gradient;
@@ -107,11 +107,11 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("`self + value * tensor1 / tensor2`.")
         .in_place(&["addcdiv_"]),
     OpDef::composite("aten::clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.clamp.default")
+        forward(cx, args, "clamp")
     })
     .doc("Another name of `clamp`."),
     OpDef::composite("aten::clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", |cx, args| {
-        forward(cx, args, "aten.clamp.Tensor")
+        forward(cx, args, "clamp.Tensor")
     })
     .doc("Another name of `clamp`."),
 ];

@@ -346,12 +346,8 @@ fn bernoulli_p(args: &Metas<'_>) -> Result<Vec<Output>> {
 
 /// Unlike `bernoulli.p`, this draws in the order of memory.
 fn bernoulli_in_place(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
-    let p = cx.call_with(
-        "aten.scalar_tensor.default",
-        [args.values[1].clone()],
-        &[("dtype", Value::DType(DType::Float64))],
-    )?;
-    Ok(vec![cx.call("aten.bernoulli_.Tensor", [args.values[0].clone(), p])?])
+    let p = cx.aten_with("scalar_tensor", [&args.values[1]], &[("dtype", Value::DType(DType::Float64))])?;
+    Ok(vec![cx.aten("bernoulli_.Tensor", [&args.values[0], &p])?])
 }
 
 fn bernoulli_tensor(args: &Metas<'_>) -> Result<Vec<Output>> {
@@ -387,15 +383,15 @@ fn multinomial(args: &Metas<'_>) -> Result<Vec<Output>> {
 /// New numbers with mean 0 and deviation `std`, one for each element of these sizes.
 fn draw_normal(cx: &mut Cx<'_>, dtype: DType, sizes: &[SymInt], std: f64) -> Result<Traced> {
     let sizes = Value::List(sizes.iter().cloned().map(Value::Int).collect());
-    let empty = cx.call_with("aten.empty.memory_format", [sizes], &[("dtype", Value::DType(dtype))])?;
-    cx.call("aten.normal_functional.default", [empty, Value::Float(0.0), Value::Float(std)])
+    let empty = cx.aten_with("empty.memory_format", [&sizes], &[("dtype", Value::DType(dtype))])?;
+    cx.aten("normal_functional", [&empty, &Value::Float(0.0), &Value::Float(std)])
 }
 
 fn normal_of_means(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let mean = *args.tensor(0)?;
     let (dtype, sizes) = (cx.meta(mean).dtype, cx.meta(mean).sizes.clone());
     let drawn = draw_normal(cx, dtype, &sizes, args.float(1)?)?;
-    Ok(vec![cx.call("aten.add.Tensor", [drawn, mean.into()])?])
+    Ok(vec![cx.aten("add.Tensor", [&drawn, &mean.into()])?])
 }
 
 fn normal_of_deviations(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
@@ -403,8 +399,8 @@ fn normal_of_deviations(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<V
     let (dtype, sizes) = (cx.meta(std).dtype, cx.meta(std).sizes.clone());
     check_real(dtype)?;
     let drawn = draw_normal(cx, dtype, &sizes, 1.0)?;
-    let scaled = cx.call("aten.mul.Tensor", [drawn, std.into()])?;
-    let res = cx.call("aten.add.Scalar", [scaled, args.values[0].clone()])?;
+    let scaled = cx.aten("mul.Tensor", [&drawn, &std.into()])?;
+    let res = cx.aten("add.Scalar", [&scaled, &args.values[0]])?;
     Ok(vec![to_dtype(cx, res, dtype)?])
 }
 
@@ -423,7 +419,7 @@ fn normal_of_both(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Tra
     check_real(cx.meta(std).dtype)?;
     let sizes = broadcast(args, &cx.meta(mean).sizes, &cx.meta(std).sizes)?;
     let drawn = draw_normal(cx, dtype, &sizes, 1.0)?;
-    let scaled = cx.call("aten.mul.Tensor", [drawn, std.into()])?;
+    let scaled = cx.aten("mul.Tensor", [&drawn, &std.into()])?;
     let scaled = to_dtype(cx, scaled, dtype)?;
-    Ok(vec![cx.call("aten.add.Tensor", [scaled, mean.into()])?])
+    Ok(vec![cx.aten("add.Tensor", [&scaled, &mean.into()])?])
 }

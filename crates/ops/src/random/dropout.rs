@@ -128,56 +128,56 @@ fn dropped(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, kind: Noise) -> Result<V
             DTypeKind::Int => Value::int(0),
             DTypeKind::Float | DTypeKind::Complex => Value::Float(0.0),
         };
-        return Ok(vec![cx.call("aten.mul.Scalar", [input.into(), zero])?]);
+        return Ok(vec![cx.aten("mul.Scalar", [&input.into(), &zero])?]);
     }
     let empty = match kind.by_channel {
-        false => cx.call("aten.empty_like.default", [input.into()])?,
+        false => cx.aten("empty_like", [&input.into()])?,
         true => {
             let meta = cx.meta(input);
             let (dtype, rank) = (meta.dtype, meta.sizes.len());
             check_channels(args, rank)?;
             let sizes = meta.sizes.iter().enumerate().map(|(dim, it)| if dim < 2 { it.clone() } else { SymInt::ONE });
             let sizes = Value::List(sizes.map(Value::Int).collect());
-            cx.call_with("aten.empty.memory_format", [sizes], &[("dtype", Value::DType(dtype))])?
+            cx.aten_with("empty.memory_format", [&sizes], &[("dtype", Value::DType(dtype))])?
         }
     };
-    let mut noise = cx.call("aten.bernoulli_.float", [empty, Value::Float(1.0 - p)])?;
+    let mut noise = cx.aten("bernoulli_.float", [&empty, &Value::Float(1.0 - p)])?;
     if !kind.keeps_moments {
-        noise = cx.call("aten.div.Scalar", [noise, Value::Float(1.0 - p)])?;
-        return Ok(vec![cx.call("aten.mul.Tensor", [input.into(), noise])?]);
+        noise = cx.aten("div.Scalar", [&noise, &Value::Float(1.0 - p)])?;
+        return Ok(vec![cx.aten("mul.Tensor", [&input.into(), &noise])?]);
     }
     // What is dropped becomes the least value of SELU, and a line brings mean and variance back.
     const ALPHA: f64 = 1.7580993408473766;
     let scale = 1.0 / ((ALPHA * ALPHA * p + 1.0) * (1.0 - p)).sqrt();
-    let mut offset = cx.call("aten.add.Scalar", [noise.clone(), Value::int(-1)])?;
-    offset = cx.call("aten.mul.Scalar", [offset, Value::Float(ALPHA * scale)])?;
-    offset = cx.call("aten.add.Scalar", [offset, Value::Float(ALPHA * scale * p)])?;
-    noise = cx.call("aten.mul.Scalar", [noise, Value::Float(scale)])?;
-    let kept = cx.call("aten.mul.Tensor", [input.into(), noise])?;
-    Ok(vec![cx.call("aten.add.Tensor", [kept, offset])?])
+    let mut offset = cx.aten("add.Scalar", [&noise, &Value::int(-1)])?;
+    offset = cx.aten("mul.Scalar", [&offset, &Value::Float(ALPHA * scale)])?;
+    offset = cx.aten("add.Scalar", [&offset, &Value::Float(ALPHA * scale * p)])?;
+    noise = cx.aten("mul.Scalar", [&noise, &Value::Float(scale)])?;
+    let kept = cx.aten("mul.Tensor", [&input.into(), &noise])?;
+    Ok(vec![cx.aten("add.Tensor", [&kept, &offset])?])
 }
 
 /// Follows `native_dropout_cpu` of the same file.
 fn dropped_with_mask(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let input = *args.tensor(0)?;
     if cx.meta(input).sizes.contains(&SymInt::from(0)) {
-        return Ok(vec![input.into(), cx.call("aten.empty_like.default", [input.into()])?]);
+        return Ok(vec![input.into(), cx.aten("empty_like", [&input.into()])?]);
     }
     let bools = [("dtype", Value::DType(DType::Bool))];
     if matches!(args.values[2], Value::Bool(false)) {
-        let mask = cx.call_with("aten.ones_like.default", [input.into()], &bools)?;
-        return Ok(vec![cx.call("aten.clone.default", [input.into()])?, mask]);
+        let mask = cx.aten_with("ones_like", [&input.into()], &bools)?;
+        return Ok(vec![cx.aten("clone", [&input.into()])?, mask]);
     }
-    let empty = cx.call_with("aten.empty_like.default", [input.into()], &bools)?;
+    let empty = cx.aten_with("empty_like", [&input.into()], &bools)?;
     let p = check_probability(args)?;
     // It is drawn row by row, and lies as the input does.
-    let mut mask = cx.call("aten.bernoulli.p", [empty.clone(), Value::Float(1.0 - p)])?;
+    let mut mask = cx.aten("bernoulli.p", [&empty, &Value::Float(1.0 - p)])?;
     if cx.meta_of(&mask).strides != cx.meta_of(&empty).strides {
-        mask = cx.call("aten.copy.default", [empty, mask])?;
+        mask = cx.aten("copy", [&empty, &mask])?;
     }
-    let kept = cx.call("aten.mul.Tensor", [input.into(), mask.clone()])?;
+    let kept = cx.aten("mul.Tensor", [&input.into(), &mask])?;
     let scale = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
-    Ok(vec![cx.call("aten.mul.Scalar", [kept, Value::Float(scale)])?, mask])
+    Ok(vec![cx.aten("mul.Scalar", [&kept, &Value::Float(scale)])?, mask])
 }
 
 /// Follows `native_dropout_backward` of torch/_decomp/decompositions.py.

@@ -113,24 +113,24 @@ pub(crate) struct State {
 }
 
 fn sigmoid(cx: &mut Cx<'_>, value: &Traced) -> Result<Traced> {
-    cx.call("aten.sigmoid.default", [value.clone()])
+    cx.aten("sigmoid", [value])
 }
 
 fn tanh(cx: &mut Cx<'_>, value: &Traced) -> Result<Traced> {
-    cx.call("aten.tanh.default", [value.clone()])
+    cx.aten("tanh", [value])
 }
 
-fn add(cx: &mut Cx<'_>, a: Traced, b: Traced) -> Result<Traced> {
-    cx.call("aten.add.Tensor", [a, b])
+fn add(cx: &mut Cx<'_>, a: &Traced, b: &Traced) -> Result<Traced> {
+    cx.aten("add.Tensor", [a, b])
 }
 
-fn multiply(cx: &mut Cx<'_>, a: Traced, b: Traced) -> Result<Traced> {
-    cx.call("aten.mul.Tensor", [a, b])
+fn multiply(cx: &mut Cx<'_>, a: &Traced, b: &Traced) -> Result<Traced> {
+    cx.aten("mul.Tensor", [a, b])
 }
 
 /// A tensor in equal parts along its last dimension.
-fn parts(cx: &mut Cx<'_>, value: Traced, n: usize) -> Result<Vec<Traced>> {
-    let results = cx.call_all("aten.chunk.default", [value, Value::int(n as i64), Value::int(-1)])?;
+fn parts(cx: &mut Cx<'_>, value: &Traced, n: usize) -> Result<Vec<Traced>> {
+    let results = cx.aten_all("chunk", [value, &Value::int(n as i64), &Value::int(-1)], &[])?;
     match results.into_iter().next() {
         Some(Value::List(parts)) if parts.len() == n => Ok(parts),
         _ => {
@@ -142,38 +142,38 @@ fn parts(cx: &mut Cx<'_>, value: Traced, n: usize) -> Result<Vec<Traced>> {
 
 /// One step, of which the input has been multiplied with its weight already.
 pub(crate) fn step(cx: &mut Cx<'_>, cell: Cell, input: Traced, state: &State, params: &Params) -> Result<State> {
-    let call = [state.hidden.clone(), params.w_hh.clone(), params.b_hh.clone()];
-    let recurrent = cx.call("aten.linear.default", call)?;
+    let call = [&state.hidden, &params.w_hh, &params.b_hh];
+    let recurrent = cx.aten("linear", call)?;
     let hidden = match cell {
         Cell::Tanh | Cell::Relu => {
-            let sum = add(cx, recurrent, input)?;
-            let op = if cell == Cell::Tanh { "aten.tanh.default" } else { "aten.relu.default" };
-            cx.call(op, [sum])?
+            let sum = add(cx, &recurrent, &input)?;
+            let op = if cell == Cell::Tanh { "tanh" } else { "relu" };
+            cx.aten(op, [&sum])?
         }
         Cell::Gru => {
-            let (input, recurrent) = (parts(cx, input, 3)?, parts(cx, recurrent, 3)?);
-            let [reset, update] = [0, 1].map(|at| add(cx, recurrent[at].clone(), input[at].clone()));
+            let (input, recurrent) = (parts(cx, &input, 3)?, parts(cx, &recurrent, 3)?);
+            let [reset, update] = [0, 1].map(|at| add(cx, &recurrent[at], &input[at]));
             let (reset, update) = (sigmoid(cx, &reset?)?, sigmoid(cx, &update?)?);
-            let remembered = multiply(cx, recurrent[2].clone(), reset)?;
-            let new = add(cx, input[2].clone(), remembered)?;
+            let remembered = multiply(cx, &recurrent[2], &reset)?;
+            let new = add(cx, &input[2], &remembered)?;
             let new = tanh(cx, &new)?;
-            let difference = cx.call("aten.sub.Tensor", [state.hidden.clone(), new.clone()])?;
-            let kept = multiply(cx, difference, update)?;
-            add(cx, kept, new)?
+            let difference = cx.aten("sub.Tensor", [&state.hidden, &new])?;
+            let kept = multiply(cx, &difference, &update)?;
+            add(cx, &kept, &new)?
         }
         Cell::Lstm => {
-            let gates = add(cx, recurrent, input)?;
-            let gates = parts(cx, gates, 4)?;
+            let gates = add(cx, &recurrent, &input)?;
+            let gates = parts(cx, &gates, 4)?;
             let (enter, forget) = (sigmoid(cx, &gates[0])?, sigmoid(cx, &gates[1])?);
             let (candidate, leave) = (tanh(cx, &gates[2])?, sigmoid(cx, &gates[3])?);
             let old = state.cell.clone().unwrap_or(Value::None);
-            let kept = multiply(cx, forget, old)?;
-            let new = multiply(cx, enter, candidate)?;
-            let memory = add(cx, kept, new)?;
+            let kept = multiply(cx, &forget, &old)?;
+            let new = multiply(cx, &enter, &candidate)?;
+            let memory = add(cx, &kept, &new)?;
             let seen = tanh(cx, &memory)?;
-            let mut hidden = multiply(cx, leave, seen)?;
+            let mut hidden = multiply(cx, &leave, &seen)?;
             if let Some(projection) = &params.w_hr {
-                hidden = cx.call("aten.linear.default", [hidden, projection.clone()])?;
+                hidden = cx.aten("linear", [&hidden, projection])?;
             }
             return Ok(State { hidden, cell: Some(memory) });
         }
@@ -183,8 +183,8 @@ pub(crate) fn step(cx: &mut Cx<'_>, cell: Cell, input: Traced, state: &State, pa
 
 fn cell_step(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, state: State) -> Result<State> {
     let params = Params::of_cell(args);
-    let call = [args.values[0].clone(), params.w_ih.clone(), params.b_ih.clone()];
-    let input = cx.call("aten.linear.default", call)?;
+    let call = [&args.values[0], &params.w_ih, &params.b_ih];
+    let input = cx.aten("linear", call)?;
     step(cx, cell, input, &state, &params)
 }
 
@@ -217,19 +217,19 @@ fn lstm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let [hidden, cells] = args.tensors(1)?[..] else {
         return Err(args.invalid("lstm expects two hidden states"));
     };
-    layers(cx, args, Cell::Lstm, (*hidden).into(), Some((*cells).into()))
+    layers(cx, args, Cell::Lstm, &(*hidden).into(), Some((*cells).into()))
 }
 
 fn gru(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    layers(cx, args, Cell::Gru, args.values[1].clone(), None)
+    layers(cx, args, Cell::Gru, &args.values[1], None)
 }
 
 fn rnn_tanh(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    layers(cx, args, Cell::Tanh, args.values[1].clone(), None)
+    layers(cx, args, Cell::Tanh, &args.values[1], None)
 }
 
 fn rnn_relu(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    layers(cx, args, Cell::Relu, args.values[1].clone(), None)
+    layers(cx, args, Cell::Relu, &args.values[1], None)
 }
 
 /// The parameters of each direction of each layer, which stand at `at` in the schema.
@@ -314,7 +314,7 @@ fn rnn_over_steps(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     over_any_number_of_steps(args, 1)
 }
 
-fn layers(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, hidden: Traced, cells: Option<Traced>) -> Result<Vec<Traced>> {
+fn layers(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, hidden: &Traced, cells: Option<Traced>) -> Result<Vec<Traced>> {
     let (n_layers, is_bidirectional, is_batch_first) = (args.int(4)?, args.bool(7)?, args.bool(8)?);
     let steps_at = if is_batch_first { 1 } else { 0 };
     let Some(n_steps) = cx.meta(tensor_of(&args.values[0])).sizes.get(steps_at).and_then(|it| it.as_int()) else {
@@ -326,9 +326,9 @@ fn layers(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, hidden: Traced, cells: O
     let n_directions = if is_bidirectional { 2 } else { 1 };
     let n = usize::try_from(n_layers).unwrap_or(0).saturating_mul(n_directions);
     let size_of = |cx: &Cx<'_>, it: &Traced| cx.meta(tensor_of(it)).sizes.last().cloned();
-    let has_projection = cells.as_ref().is_some_and(|it| size_of(cx, it) != size_of(cx, &hidden));
+    let has_projection = cells.as_ref().is_some_and(|it| size_of(cx, it) != size_of(cx, hidden));
     let params = gather_params(args, 2, has_projection, n)?;
-    let swap = |cx: &mut Cx<'_>, it: Traced| cx.call("aten.transpose.int", [it, Value::int(0), Value::int(1)]);
+    let swap = |cx: &mut Cx<'_>, it: Traced| cx.aten("transpose.int", [&it, &Value::int(0), &Value::int(1)]);
     let mut input = args.values[0].clone();
     if is_batch_first {
         input = swap(cx, input)?;
@@ -338,40 +338,39 @@ fn layers(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, hidden: Traced, cells: O
         let mut directions = Vec::new();
         for (direction, params) in params.iter().enumerate() {
             let at = Value::int((layer * n_directions + direction) as i64);
-            let pick =
-                |cx: &mut Cx<'_>, it: &Traced| cx.call("aten.select.int", [it.clone(), Value::int(0), at.clone()]);
+            let pick = |cx: &mut Cx<'_>, it: &Traced| cx.aten("select.int", [it, &Value::int(0), &at]);
             let mut state =
-                State { hidden: pick(cx, &hidden)?, cell: cells.as_ref().map(|it| pick(cx, it)).transpose()? };
-            let call = [input.clone(), params.w_ih.clone(), params.b_ih.clone()];
-            let products = cx.call("aten.linear.default", call)?;
+                State { hidden: pick(cx, hidden)?, cell: cells.as_ref().map(|it| pick(cx, it)).transpose()? };
+            let call = [&input, &params.w_ih, &params.b_ih];
+            let products = cx.aten("linear", call)?;
             let mut outputs = Vec::new();
             for step_at in 0..n_steps {
                 let time = if direction == 0 { step_at } else { n_steps - 1 - step_at };
-                let product = cx.call("aten.select.int", [products.clone(), Value::int(0), Value::int(time)])?;
+                let product = cx.aten("select.int", [&products, &Value::int(0), &Value::int(time)])?;
                 state = step(cx, cell, product, &state, params)?;
                 outputs.push(state.hidden.clone());
             }
             if direction == 1 {
                 outputs.reverse();
             }
-            directions.push(cx.call("aten.stack.default", [Value::List(outputs), Value::int(0)])?);
+            directions.push(cx.aten("stack", [&Value::List(outputs), &Value::int(0)])?);
             last_hidden.push(state.hidden);
             last_cells.extend(state.cell);
         }
         input = match directions.len() {
             1 => directions.remove(0),
-            _ => cx.call("aten.cat.default", [Value::List(directions), Value::int(-1)])?,
+            _ => cx.aten("cat", [&Value::List(directions), &Value::int(-1)])?,
         };
         if dropout > 0.0 && (layer as i64) < n_layers - 1 {
-            input = cx.call("aten.dropout.default", [input, Value::Float(dropout), Value::Bool(true)])?;
+            input = cx.aten("dropout", [&input, &Value::Float(dropout), &Value::Bool(true)])?;
         }
     }
     if is_batch_first {
         input = swap(cx, input)?;
     }
-    let mut results = vec![input, cx.call("aten.stack.default", [Value::List(last_hidden), Value::int(0)])?];
+    let mut results = vec![input, cx.aten("stack", [&Value::List(last_hidden), &Value::int(0)])?];
     if !last_cells.is_empty() {
-        results.push(cx.call("aten.stack.default", [Value::List(last_cells), Value::int(0)])?);
+        results.push(cx.aten("stack", [&Value::List(last_cells), &Value::int(0)])?);
     }
     Ok(results)
 }

@@ -21,7 +21,7 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite(
         "aten::gru.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int \
          num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)",
-        |cx, args| layers(cx, args, Cell::Gru, args.values[2].clone(), None),
+        |cx, args| layers(cx, args, Cell::Gru, &args.values[2], None),
     )
     .doc("Layers of gated recurrent units over packed sequences: the outputs and the last hidden states.")
     .tags(Tags::RANDOM)
@@ -29,7 +29,7 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite(
         "aten::rnn_tanh.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int \
          num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)",
-        |cx, args| layers(cx, args, Cell::Tanh, args.values[2].clone(), None),
+        |cx, args| layers(cx, args, Cell::Tanh, &args.values[2], None),
     )
     .doc("Recurrent layers with tanh over packed sequences: the outputs and the last hidden states.")
     .tags(Tags::RANDOM)
@@ -37,7 +37,7 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite(
         "aten::rnn_relu.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int \
          num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)",
-        |cx, args| layers(cx, args, Cell::Relu, args.values[2].clone(), None),
+        |cx, args| layers(cx, args, Cell::Relu, &args.values[2], None),
     )
     .doc("Recurrent layers with ReLU over packed sequences: the outputs and the last hidden states.")
     .tags(Tags::RANDOM)
@@ -48,7 +48,7 @@ fn lstm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let [hidden, cells] = args.tensors(2)?[..] else {
         return Err(args.invalid("lstm expects two hidden states"));
     };
-    layers(cx, args, Cell::Lstm, (*hidden).into(), Some((*cells).into()))
+    layers(cx, args, Cell::Lstm, &(*hidden).into(), Some((*cells).into()))
 }
 
 /// How many sequences each step has. The loop over the steps needs to know.
@@ -61,19 +61,19 @@ fn batch_sizes(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<i64>> {
     };
     (0..n_steps)
         .map(|at| {
-            let one = cx.call("aten.select.int", [sizes.into(), Value::int(0), Value::int(at)])?;
-            let Value::Int(it) = cx.call("aten.item.default", [one])? else { return Err(unknown()) };
+            let one = cx.aten("select.int", [&sizes.into(), &Value::int(0), &Value::int(at)])?;
+            let Value::Int(it) = cx.aten("item", [&one])? else { return Err(unknown()) };
             it.as_int().ok_or_else(unknown)
         })
         .collect()
 }
 
 fn narrow(cx: &mut Cx<'_>, value: &Traced, start: i64, n: i64) -> Result<Traced> {
-    cx.call("aten.narrow.default", [value.clone(), Value::int(0), Value::int(start), Value::int(n)])
+    cx.aten("narrow", [value, &Value::int(0), &Value::int(start), &Value::int(n)])
 }
 
 fn cat(cx: &mut Cx<'_>, parts: Vec<Traced>) -> Result<Traced> {
-    cx.call("aten.cat.default", [Value::List(parts), Value::int(0)])
+    cx.aten("cat", [&Value::List(parts), &Value::int(0)])
 }
 
 impl State {
@@ -141,13 +141,13 @@ fn direction(
     Ok((cat(cx, outputs)?, last))
 }
 
-fn layers(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, hidden: Traced, cells: Option<Traced>) -> Result<Vec<Traced>> {
+fn layers(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, hidden: &Traced, cells: Option<Traced>) -> Result<Vec<Traced>> {
     let (n_layers, is_bidirectional) = (args.int(5)?, args.bool(8)?);
     let dropout = if args.bool(7)? { args.float(6)? } else { 0.0 };
     let n_directions = if is_bidirectional { 2 } else { 1 };
     let n = usize::try_from(n_layers).unwrap_or(0).saturating_mul(n_directions);
     let size_of = |cx: &Cx<'_>, it: &Traced| cx.meta(tensor_of(it)).sizes.last().cloned();
-    let has_projection = cells.as_ref().is_some_and(|it| size_of(cx, it) != size_of(cx, &hidden));
+    let has_projection = cells.as_ref().is_some_and(|it| size_of(cx, it) != size_of(cx, hidden));
     let params = gather_params(args, 3, has_projection, n)?;
     let sizes = batch_sizes(cx, args)?;
     if sizes.is_empty() || !sizes.iter().rev().is_sorted() {
@@ -159,27 +159,27 @@ fn layers(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, hidden: Traced, cells: O
         let mut outputs = Vec::new();
         for (at, params) in params.iter().enumerate() {
             let index = Value::int((layer * n_directions + at) as i64);
-            let mut pick = |it: &Traced| cx.call("aten.select.int", [it.clone(), Value::int(0), index.clone()]);
-            let initial = State { hidden: pick(&hidden)?, cell: cells.as_ref().map(pick).transpose()? };
-            let call = [input.clone(), params.w_ih.clone(), params.b_ih.clone()];
-            let products = cx.call("aten.linear.default", call)?;
+            let mut pick = |it: &Traced| cx.aten("select.int", [it, &Value::int(0), &index]);
+            let initial = State { hidden: pick(hidden)?, cell: cells.as_ref().map(pick).transpose()? };
+            let call = [&input, &params.w_ih, &params.b_ih];
+            let products = cx.aten("linear", call)?;
             let (output, state) = direction(cx, cell, &products, &sizes, &initial, params, at == 1)?;
             outputs.push(output);
             last.push(state);
         }
         input = match outputs.len() {
             1 => outputs.remove(0),
-            _ => cx.call("aten.cat.default", [Value::List(outputs), Value::int(-1)])?,
+            _ => cx.aten("cat", [&Value::List(outputs), &Value::int(-1)])?,
         };
         if dropout > 0.0 && (layer as i64) < n_layers - 1 {
-            input = cx.call("aten.dropout.default", [input, Value::Float(dropout), Value::Bool(true)])?;
+            input = cx.aten("dropout", [&input, &Value::Float(dropout), &Value::Bool(true)])?;
         }
     }
     let cells: Option<Vec<Traced>> = last.iter().map(|it| it.cell.clone()).collect();
     let hidden = last.into_iter().map(|it| it.hidden).collect();
-    let mut results = vec![input, cx.call("aten.stack.default", [Value::List(hidden), Value::int(0)])?];
+    let mut results = vec![input, cx.aten("stack", [&Value::List(hidden), &Value::int(0)])?];
     if let Some(cells) = cells {
-        results.push(cx.call("aten.stack.default", [Value::List(cells), Value::int(0)])?);
+        results.push(cx.aten("stack", [&Value::List(cells), &Value::int(0)])?);
     }
     Ok(results)
 }

@@ -195,7 +195,7 @@ fn deviations(cx: &mut Cx<'_>, args: &Call<'_>, op: &str) -> Results {
     };
     let correction = Value::int(i64::from(*unbiased == Value::Bool(true)));
     let kwargs = [("correction", correction), ("keepdim", keepdim)];
-    cx.call_all_with(&format!("aten.{op}.correction"), [args.values[0].clone(), dims], &kwargs)
+    cx.aten_all(&format!("{op}.correction"), [&args.values[0], &dims], &kwargs)
 }
 
 pub(crate) fn std(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
@@ -224,7 +224,7 @@ fn root_of(cx: &mut Cx<'_>, args: &Call<'_>, op: &str) -> Results {
         None => Value::Float(1.0),
     };
     let kwargs = [("correction", correction), ("keepdim", args.values[3].clone())];
-    let mut results = cx.call_all_with(&format!("aten.{op}.correction"), [x, args.values[1].clone()], &kwargs)?;
+    let mut results = cx.aten_all(&format!("{op}.correction"), [&x, &args.values[1]], &kwargs)?;
     results[0] = cx.aten("sqrt", [&results[0]])?;
     if cx.meta_of(&results[0]).dtype == computing(dtype) {
         results = results.into_iter().map(|it| to_dtype(cx, it, dtype)).collect::<Result<_>>()?;

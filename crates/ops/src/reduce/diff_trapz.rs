@@ -34,7 +34,7 @@ type Call<'a> = Args<'a, TensorRef>;
 /// All elements of a dimension but the first, and all but the last.
 fn neighbours(cx: &mut Cx<'_>, value: &Traced, dim: usize) -> Result<(Traced, Traced)> {
     let mut slice =
-        |start: Traced, end: Traced| cx.call("aten.slice.Tensor", [value.clone(), Value::int(dim as i64), start, end]);
+        |start: Traced, end: Traced| cx.aten("slice.Tensor", [value, &Value::int(dim as i64), &start, &end]);
     Ok((slice(Value::int(1), Value::None)?, slice(Value::int(0), Value::int(-1))?))
 }
 
@@ -50,7 +50,7 @@ fn diff(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let dim = normalize_dim(args, args.int(2)?, rank)?;
     let mut res = Traced::from(this);
     if n == 0 {
-        return Ok(vec![cx.call("aten.clone.default", [res])?]);
+        return Ok(vec![cx.aten("clone", [&res])?]);
     }
     if !args.is_none(3) || !args.is_none(4) {
         for index in [3, 4] {
@@ -61,14 +61,14 @@ fn diff(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
             }
         }
         let parts = [&args.values[3], &res, &args.values[4]].into_iter().filter(|it| **it != Value::None).cloned();
-        res = cx.call("aten.cat.default", [Value::List(parts.collect()), Value::int(dim as i64)])?;
+        res = cx.aten("cat", [&Value::List(parts.collect()), &Value::int(dim as i64)])?;
     }
     for _ in 0..n {
         let meta = cx.meta(tensor_of(&res));
-        let op = if meta.dtype == DType::Bool { "aten.logical_xor.default" } else { "aten.sub.Tensor" };
+        let op = if meta.dtype == DType::Bool { "logical_xor" } else { "sub.Tensor" };
         let is_empty = meta.sizes[dim] == 0;
         let (after, before) = neighbours(cx, &res, dim)?;
-        res = cx.call(op, [after, before])?;
+        res = cx.aten(op, [&after, &before])?;
         if is_empty {
             break;
         }
@@ -99,7 +99,7 @@ fn without_points(cx: &mut Cx<'_>, args: &Call<'_>, dim: usize) -> Result<Option
     let mut sizes = meta.sizes;
     sizes.remove(dim);
     let sizes = Value::List(sizes.into_iter().map(Value::Int).collect());
-    cx.call_with("aten.zeros.default", [sizes], &[("dtype", Value::DType(meta.dtype))]).map(Some)
+    cx.aten_with("zeros", [&sizes], &[("dtype", Value::DType(meta.dtype))]).map(Some)
 }
 
 /// How far the points are from each other: along the dimension, or everywhere the same.
@@ -123,10 +123,10 @@ fn distances(cx: &mut Cx<'_>, args: &Call<'_>, dim: usize) -> Result<Traced> {
             let n_missing = y_sizes.len() - x_sizes.len();
             sizes[n_missing..].clone_from_slice(&x_sizes);
         }
-        x = cx.call("aten.reshape.default", [x, Value::List(sizes.into_iter().map(Value::Int).collect())])?;
+        x = cx.aten("reshape", [&x, &Value::List(sizes.into_iter().map(Value::Int).collect())])?;
     }
     let (after, before) = neighbours(cx, &x, dim)?;
-    cx.call("aten.sub.Tensor", [after, before])
+    cx.aten("sub.Tensor", [&after, &before])
 }
 
 fn trapezoid(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -138,32 +138,32 @@ fn trapezoid(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (y, at) = (args.values[0].clone(), Value::int(dim as i64));
     let distance = distances(cx, args, dim)?;
     if !matches!(distance, Value::Tensor(_)) {
-        let sum = cx.call("aten.sum.dim_IntList", [y.clone(), Value::List(vec![at.clone()])])?;
-        let mut end = |index: i64| cx.call("aten.select.int", [y.clone(), at.clone(), Value::int(index)]);
+        let sum = cx.aten("sum.dim_IntList", [&y, &Value::List(vec![at.clone()])])?;
+        let mut end = |index: i64| cx.aten("select.int", [&y, &at, &Value::int(index)]);
         let (first, last) = (end(0)?, end(-1)?);
-        let ends = cx.call("aten.add.Tensor", [first, last])?;
-        let half = cx.call("aten.mul.Scalar", [ends, Value::Float(0.5)])?;
-        let inner = cx.call("aten.sub.Tensor", [sum, half])?;
-        return Ok(vec![cx.call("aten.mul.Scalar", [inner, distance])?]);
+        let ends = cx.aten("add.Tensor", [&first, &last])?;
+        let half = cx.aten("mul.Scalar", [&ends, &Value::Float(0.5)])?;
+        let inner = cx.aten("sub.Tensor", [&sum, &half])?;
+        return Ok(vec![cx.aten("mul.Scalar", [&inner, &distance])?]);
     }
-    let areas = areas(cx, &y, distance, dim)?;
-    let sum = cx.call("aten.sum.dim_IntList", [areas, Value::List(vec![at])])?;
-    Ok(vec![cx.call("aten.div.Scalar", [sum, Value::Float(2.0)])?])
+    let areas = areas(cx, &y, &distance, dim)?;
+    let sum = cx.aten("sum.dim_IntList", [&areas, &Value::List(vec![at])])?;
+    Ok(vec![cx.aten("div.Scalar", [&sum, &Value::Float(2.0)])?])
 }
 
 /// Twice the area between each two neighbours.
-fn areas(cx: &mut Cx<'_>, y: &Traced, distance: Traced, dim: usize) -> Result<Traced> {
+fn areas(cx: &mut Cx<'_>, y: &Traced, distance: &Traced, dim: usize) -> Result<Traced> {
     let (after, before) = neighbours(cx, y, dim)?;
-    let sum = cx.call("aten.add.Tensor", [before, after])?;
-    let op = if matches!(distance, Value::Tensor(_)) { "aten.mul.Tensor" } else { "aten.mul.Scalar" };
-    cx.call(op, [sum, distance])
+    let sum = cx.aten("add.Tensor", [&before, &after])?;
+    let op = if matches!(distance, Value::Tensor(_)) { "mul.Tensor" } else { "mul.Scalar" };
+    cx.aten(op, [&sum, distance])
 }
 
 fn cumulative_trapezoid(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let dim = dim_of(cx, args)?;
     check_no_bools(cx, args)?;
     let distance = distances(cx, args, dim)?;
-    let areas = areas(cx, &args.values[0], distance, dim)?;
-    let sums = cx.call("aten.cumsum.default", [areas, Value::int(dim as i64)])?;
-    Ok(vec![cx.call("aten.div.Scalar", [sums, Value::Float(2.0)])?])
+    let areas = areas(cx, &args.values[0], &distance, dim)?;
+    let sums = cx.aten("cumsum", [&areas, &Value::int(dim as i64)])?;
+    Ok(vec![cx.aten("div.Scalar", [&sums, &Value::Float(2.0)])?])
 }

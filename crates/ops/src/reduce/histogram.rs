@@ -30,8 +30,8 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, \
              Tensor? weight=None, bool density=False) -> Tensor",
         |cx, args| {
-            let edges = edges(cx, args, args.values[0].clone(), args.values[1].clone())?;
-            Ok(vec![counts(cx, args, args.values[0].clone(), edges)?])
+            let edges = edges(cx, args, &args.values[0], &args.values[1])?;
+            Ok(vec![counts(cx, args, &args.values[0], &edges)?])
         },
     )
     .tags(Tags::NOT_DECOMPOSED)
@@ -41,8 +41,8 @@ pub(crate) const OPS: &[OpDef] = &[
              weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
         |cx, args| {
             let points = column(cx, args)?;
-            let edges = edges(cx, args, points.clone(), Value::ints(&[args.int(1)?]))?;
-            let hist = counts(cx, args, points, edges.clone())?;
+            let edges = edges(cx, args, &points, &Value::ints(&[args.int(1)?]))?;
+            let hist = counts(cx, args, &points, &edges)?;
             let Value::List(mut edges) = edges else { unreachable!("there is a list of bounds") };
             Ok(vec![hist, edges.swap_remove(0)])
         },
@@ -54,8 +54,8 @@ pub(crate) const OPS: &[OpDef] = &[
              density=False) -> (Tensor hist, Tensor bin_edges)",
         |cx, args| {
             let (points, edges) = (column(cx, args)?, args.values[1].clone());
-            let hist = counts(cx, args, points, Value::List(vec![edges.clone()]))?;
-            Ok(vec![hist, cx.call("aten.clone.default", [edges])?])
+            let hist = counts(cx, args, &points, &Value::List(vec![edges.clone()]))?;
+            Ok(vec![hist, cx.aten("clone", [&edges])?])
         },
     )
     .tags(Tags::NOT_DECOMPOSED)
@@ -64,8 +64,8 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, \
              bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
         |cx, args| {
-            let edges = edges(cx, args, args.values[0].clone(), args.values[1].clone())?;
-            Ok(vec![counts(cx, args, args.values[0].clone(), edges.clone())?, edges])
+            let edges = edges(cx, args, &args.values[0], &args.values[1])?;
+            Ok(vec![counts(cx, args, &args.values[0], &edges)?, edges])
         },
     )
     .doc("How many points lie in each of so many equal bins of each dimension, and their bounds."),
@@ -78,8 +78,8 @@ pub(crate) const OPS: &[OpDef] = &[
             let mut bins = Vec::new();
             bins.try_reserve_exact(n_dims).map_err(|_| Diagnostic::out_of_memory(n_dims))?;
             bins.resize(n_dims, args.values[1].clone());
-            let edges = edges(cx, args, args.values[0].clone(), Value::List(bins))?;
-            Ok(vec![counts(cx, args, args.values[0].clone(), edges.clone())?, edges])
+            let edges = edges(cx, args, &args.values[0], &Value::List(bins))?;
+            Ok(vec![counts(cx, args, &args.values[0], &edges)?, edges])
         },
     )
     .doc("How many points lie in each of so many equal bins of each dimension, and their bounds."),
@@ -88,7 +88,7 @@ pub(crate) const OPS: &[OpDef] = &[
              Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
         |cx, args| {
             let edges = args.values[1].clone();
-            Ok(vec![counts(cx, args, args.values[0].clone(), edges.clone())?, edges])
+            Ok(vec![counts(cx, args, &args.values[0], &edges)?, edges])
         },
     )
     .doc("How many points lie between these bounds of each dimension, and the bounds."),
@@ -189,22 +189,22 @@ fn from_bin_tensors(args: &Meta<'_>) -> Result<Vec<Output>> {
 /// The elements as points of one dimension.
 fn column(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Traced> {
     let n: SymInt = cx.meta(*args.tensor(0)?).sizes.iter().product();
-    cx.call("aten.reshape.default", [args.values[0].clone(), Value::List(vec![Value::Int(n), Value::int(1)])])
+    cx.aten("reshape", [&args.values[0], &Value::List(vec![Value::Int(n), Value::int(1)])])
 }
 
-fn edges(cx: &mut Cx<'_>, args: &Call<'_>, points: Traced, bins: Traced) -> Result<Traced> {
+fn edges(cx: &mut Cx<'_>, args: &Call<'_>, points: &Traced, bins: &Traced) -> Result<Traced> {
     let range = args.position("range").map_or(Value::None, |it| args.values[it].clone());
-    cx.call_with("aten._histogramdd_bin_edges.default", [points, bins], &[("range", range)])
+    cx.aten_with("_histogramdd_bin_edges", [points, bins], &[("range", range)])
 }
 
-fn counts(cx: &mut Cx<'_>, args: &Call<'_>, points: Traced, edges: Traced) -> Result<Traced> {
+fn counts(cx: &mut Cx<'_>, args: &Call<'_>, points: &Traced, edges: &Traced) -> Result<Traced> {
     let at = |name: &str| args.position(name).map_or(Value::None, |it| args.values[it].clone());
     let mut weight = at("weight");
     // Weights of single elements may have any shape.
     if matches!(weight, Value::Tensor(_)) && args.op.schema.name == "histogram" {
-        let n = cx.meta(tensor_of(&points)).sizes[0].clone();
-        weight = cx.call("aten.reshape.default", [weight, Value::List(vec![Value::Int(n)])])?;
+        let n = cx.meta(tensor_of(points)).sizes[0].clone();
+        weight = cx.aten("reshape", [&weight, &Value::List(vec![Value::Int(n)])])?;
     }
     let options = [("weight", weight), ("density", at("density"))];
-    cx.call_with("aten._histogramdd_from_bin_tensors.default", [points, edges], &options)
+    cx.aten_with("_histogramdd_from_bin_tensors", [points, edges], &options)
 }

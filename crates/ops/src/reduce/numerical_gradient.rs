@@ -107,11 +107,11 @@ fn slopes(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
              element with {n_dims} dimensions!"
                     )));
                 }
-                line.at_points(cx, points.into(), edge_order)?
+                line.at_points(cx, &points.into(), edge_order)?
             }
             spacing => line.evenly(cx, &spacing, edge_order)?,
         };
-        results.push(cx.call("aten.cat.default", [Value::List(parts.into()), Value::int(dim as i64)])?);
+        results.push(cx.aten("cat", [&Value::List(parts.into()), &Value::int(dim as i64)])?);
     }
     Ok(vec![Value::List(results)])
 }
@@ -125,11 +125,11 @@ struct Line {
 
 fn slice(cx: &mut Cx<'_>, it: &Traced, dim: i64, start: i64, end: Option<i64>) -> Result<Traced> {
     let end = end.map_or(Value::None, Value::int);
-    cx.call("aten.slice.Tensor", [it.clone(), Value::int(dim), Value::int(start), end])
+    cx.aten("slice.Tensor", [it, &Value::int(dim), &Value::int(start), &end])
 }
 
-fn scaled(cx: &mut Cx<'_>, it: Traced, factor: f64) -> Result<Traced> {
-    cx.call("aten.mul.Scalar", [it, Value::Float(factor)])
+fn scaled(cx: &mut Cx<'_>, it: &Traced, factor: f64) -> Result<Traced> {
+    cx.aten("mul.Scalar", [it, &Value::Float(factor)])
 }
 
 impl Line {
@@ -140,7 +140,7 @@ impl Line {
     /// The last part minus the first.
     fn rise(&self, cx: &mut Cx<'_>, last: (i64, Option<i64>), first: (i64, Option<i64>)) -> Result<Traced> {
         let (last, first) = (self.part(cx, last.0, last.1)?, self.part(cx, first.0, first.1)?);
-        cx.call("aten.sub.Tensor", [last, first])
+        cx.aten("sub.Tensor", [&last, &first])
     }
 
     /// The sum of three neighbours from `start` on, each times a factor.
@@ -149,10 +149,10 @@ impl Line {
         for (at, factor) in (start..).zip(factors) {
             let end = if at == -1 { None } else { Some(at + 1) };
             let part = self.part(cx, at, end)?;
-            let part = scaled(cx, part, factor)?;
+            let part = scaled(cx, &part, factor)?;
             sum = Some(match sum {
                 None => part,
-                Some(sum) => cx.call("aten.add.Tensor", [sum, part])?,
+                Some(sum) => cx.aten("add.Tensor", [&sum, &part])?,
             });
         }
         Ok(sum.unwrap_or(Value::None))
@@ -165,32 +165,31 @@ impl Line {
             1 => [self.rise(cx, (1, Some(2)), (0, Some(1)))?, self.rise(cx, (-1, None), (-2, Some(-1)))?],
             _ => [self.weighted(cx, 0, [-1.5, 2.0, -0.5])?, self.weighted(cx, -3, [0.5, -2.0, 1.5])?],
         };
-        let mut over = |it: Traced| cx.call("aten.div.Scalar", [it, spacing.clone()]);
+        let mut over = |it: Traced| cx.aten("div.Scalar", [&it, spacing]);
         let ([first, last], center) = (edges.map(&mut over), over(center)?);
-        let center = cx.call("aten.div.Scalar", [center, Value::int(2)])?;
+        let center = cx.aten("div.Scalar", [&center, &Value::int(2)])?;
         Ok([first?, center, last?])
     }
 
     /// As [`Line::evenly`], with the coordinates of all points.
-    fn at_points(&self, cx: &mut Cx<'_>, points: Traced, edge_order: i64) -> Result<[Traced; 3]> {
-        let steps = cx.call("aten.diff.default", [points, Value::int(1), Value::int(0)])?;
+    fn at_points(&self, cx: &mut Cx<'_>, points: &Traced, edge_order: i64) -> Result<[Traced; 3]> {
+        let steps = cx.aten("diff", [points, &Value::int(1), &Value::int(0)])?;
         let (before, after) = (slice(cx, &steps, 0, 0, Some(-1))?, slice(cx, &steps, 0, 1, None)?);
         let mut shape = vec![1; self.rank];
         shape[self.dim as usize] = -1;
         let mut factors = between(cx, &before, &after)?;
         for it in &mut factors {
-            *it = cx.call("aten.reshape.default", [it.clone(), Value::ints(&shape)])?;
+            *it = cx.aten("reshape", [it, &Value::ints(&shape)])?;
         }
         let parts = [self.part(cx, 0, Some(-2))?, self.part(cx, 1, Some(-1))?, self.part(cx, 2, None)?];
         let center = sum_of_products(cx, factors, parts)?;
-        let step =
-            |cx: &mut Cx<'_>, at: i64| cx.call("aten.select.int", [steps.clone(), Value::int(0), Value::int(at)]);
+        let step = |cx: &mut Cx<'_>, at: i64| cx.aten("select.int", [&steps, &Value::int(0), &Value::int(at)]);
         let (near, far) = (step(cx, 0)?, step(cx, -1)?);
         if edge_order == 1 {
             let first = self.rise(cx, (1, Some(2)), (0, Some(1)))?;
             let last = self.rise(cx, (-1, None), (-2, Some(-1)))?;
-            let first = cx.call("aten.div.Tensor", [first, near])?;
-            return Ok([first, center, cx.call("aten.div.Tensor", [last, far])?]);
+            let first = cx.aten("div.Tensor", [&first, &near])?;
+            return Ok([first, center, cx.aten("div.Tensor", [&last, &far])?]);
         }
         let next = step(cx, 1)?;
         let factors = outside(cx, &near, &next)?;
@@ -200,7 +199,7 @@ impl Line {
         let next = step(cx, -2)?;
         let mut factors = outside(cx, &far, &next)?;
         for it in &mut factors {
-            *it = cx.call("aten.neg.default", [it.clone()])?;
+            *it = cx.aten("neg", [&*it])?;
         }
         factors.reverse();
         let parts = [self.part(cx, -3, Some(-2))?, self.part(cx, -2, Some(-1))?, self.part(cx, -1, None)?];
@@ -211,38 +210,36 @@ impl Line {
 fn sum_of_products(cx: &mut Cx<'_>, factors: [Traced; 3], parts: [Traced; 3]) -> Result<Traced> {
     let mut products = Vec::new();
     for (factor, part) in factors.into_iter().zip(parts) {
-        products.push(cx.call("aten.mul.Tensor", [factor, part])?);
+        products.push(cx.aten("mul.Tensor", [&factor, &part])?);
     }
     let mut products = products.into_iter();
     let first = products.next().unwrap_or(Value::None);
-    products.try_fold(first, |sum, it| cx.call("aten.add.Tensor", [sum, it]))
+    products.try_fold(first, |sum, it| cx.aten("add.Tensor", [&sum, &it]))
 }
 
 /// The factors of three points, of which the middle one has the slope: with the steps `d` and `e`,
 /// `-e / (d * (d + e))`, `(e - d) / (d * e)` and `d / (e * (d + e))`.
 fn between(cx: &mut Cx<'_>, d: &Traced, e: &Traced) -> Result<[Traced; 3]> {
-    let (both, product) =
-        (cx.call("aten.add.Tensor", [d.clone(), e.clone()])?, cx.call("aten.mul.Tensor", [d.clone(), e.clone()])?);
-    let below = cx.call("aten.mul.Tensor", [d.clone(), both.clone()])?;
-    let above = cx.call("aten.neg.default", [e.clone()])?;
-    let a = cx.call("aten.div.Tensor", [above, below])?;
-    let above = cx.call("aten.sub.Tensor", [e.clone(), d.clone()])?;
-    let b = cx.call("aten.div.Tensor", [above, product])?;
-    let below = cx.call("aten.mul.Tensor", [e.clone(), both])?;
-    Ok([a, b, cx.call("aten.div.Tensor", [d.clone(), below])?])
+    let (both, product) = (cx.aten("add.Tensor", [d, e])?, cx.aten("mul.Tensor", [d, e])?);
+    let below = cx.aten("mul.Tensor", [d, &both])?;
+    let above = cx.aten("neg", [e])?;
+    let a = cx.aten("div.Tensor", [&above, &below])?;
+    let above = cx.aten("sub.Tensor", [e, d])?;
+    let b = cx.aten("div.Tensor", [&above, &product])?;
+    let below = cx.aten("mul.Tensor", [e, &both])?;
+    Ok([a, b, cx.aten("div.Tensor", [d, &below])?])
 }
 
 /// The factors of three points, of which the first one has the slope: with the steps `d` and `e`,
 /// `-(2 * d + e) / (d * (d + e))`, `(d + e) / (d * e)` and `-d / (e * (d + e))`.
 fn outside(cx: &mut Cx<'_>, d: &Traced, e: &Traced) -> Result<[Traced; 3]> {
-    let (both, product) =
-        (cx.call("aten.add.Tensor", [d.clone(), e.clone()])?, cx.call("aten.mul.Tensor", [d.clone(), e.clone()])?);
-    let above = cx.call("aten.add.Tensor", [both.clone(), d.clone()])?;
-    let above = cx.call("aten.neg.default", [above])?;
-    let below = cx.call("aten.mul.Tensor", [d.clone(), both.clone()])?;
-    let a = cx.call("aten.div.Tensor", [above, below])?;
-    let b = cx.call("aten.div.Tensor", [both.clone(), product])?;
-    let above = cx.call("aten.neg.default", [d.clone()])?;
-    let below = cx.call("aten.mul.Tensor", [e.clone(), both])?;
-    Ok([a, b, cx.call("aten.div.Tensor", [above, below])?])
+    let (both, product) = (cx.aten("add.Tensor", [d, e])?, cx.aten("mul.Tensor", [d, e])?);
+    let above = cx.aten("add.Tensor", [&both, d])?;
+    let above = cx.aten("neg", [&above])?;
+    let below = cx.aten("mul.Tensor", [d, &both])?;
+    let a = cx.aten("div.Tensor", [&above, &below])?;
+    let b = cx.aten("div.Tensor", [&both, &product])?;
+    let above = cx.aten("neg", [d])?;
+    let below = cx.aten("mul.Tensor", [e, &both])?;
+    Ok([a, b, cx.aten("div.Tensor", [&above, &below])?])
 }

@@ -88,19 +88,19 @@ fn equal(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     if !args.same_all(&a_meta.sizes, &b_meta.sizes) {
         return Ok(vec![Value::Bool(false)]);
     }
-    let same = cx.call("aten.eq.Tensor", [a.into(), b.into()])?;
-    all(cx, same)
+    let same = cx.aten("eq.Tensor", [&a.into(), &b.into()])?;
+    all(cx, &same)
 }
 
 fn allclose(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
-    let close = cx.call("aten.isclose.default", args.values.iter().cloned())?;
-    all(cx, close)
+    let close = cx.aten("isclose", &args.values)?;
+    all(cx, &close)
 }
 
 /// Whether all elements are true.
-fn all(cx: &mut Cx<'_>, value: Traced) -> Result<Vec<Traced>> {
-    let all = cx.call("aten.all.default", [value])?;
-    Ok(vec![cx.call("aten.item.default", [all])?])
+fn all(cx: &mut Cx<'_>, value: &Traced) -> Result<Vec<Traced>> {
+    let all = cx.aten("all", [value])?;
+    Ok(vec![cx.aten("item", [&all])?])
 }
 
 fn is_nonzero(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
@@ -113,16 +113,16 @@ fn is_nonzero(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>
         };
         return Err(args.bad_shape(what));
     }
-    let one = cx.call("aten.ne.Scalar", [this.into(), Value::int(0)])?;
-    Ok(vec![cx.call("aten.item.default", [one])?])
+    let one = cx.aten("ne.Scalar", [&this.into(), &Value::int(0)])?;
+    Ok(vec![cx.aten("item", [&one])?])
 }
 
 fn isreal(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let this = *args.tensor(0)?;
     let meta = cx.meta(this);
     if meta.dtype.is_complex() {
-        let imag = cx.call("aten.imag.default", [this.into()])?;
-        return Ok(vec![cx.call("aten.eq.Scalar", [imag, Value::int(0)])?]);
+        let imag = cx.aten("imag", [&this.into()])?;
+        return Ok(vec![cx.aten("eq.Scalar", [&imag, &Value::int(0)])?]);
     }
-    Ok(vec![cx.call_with("aten.ones_like.default", [this.into()], &[("dtype", Value::DType(DType::Bool))])?])
+    Ok(vec![cx.aten_with("ones_like", [&this.into()], &[("dtype", Value::DType(DType::Bool))])?])
 }

@@ -372,14 +372,13 @@ fn nanmean(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
             "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype.";
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
-    let this = args.values[0].clone();
-    let dim_and_keepdim = [args.values[1].clone(), args.values[2].clone()];
+    let [this, dim, keepdim, ..] = &args.values[..] else { return Err(args.invalid("four arguments")) };
     let dtype = [("dtype", args.values[3].clone())];
-    let is_nan = cx.call("aten.isnan.default", [this.clone()])?;
-    let is_number = cx.call("aten.logical_not.default", [is_nan])?;
-    let n = cx.call("aten.sum.dim_IntList", [is_number].into_iter().chain(dim_and_keepdim.clone()))?;
-    let sum = cx.call_with("aten.nansum.default", [this].into_iter().chain(dim_and_keepdim), &dtype)?;
-    Ok(vec![cx.call("aten.div.Tensor", [sum, n])?])
+    let is_nan = cx.aten("isnan", [this])?;
+    let is_number = cx.aten("logical_not", [&is_nan])?;
+    let n = cx.aten("sum.dim_IntList", [&is_number, dim, keepdim])?;
+    let sum = cx.aten_with("nansum", [this, dim, keepdim], &dtype)?;
+    Ok(vec![cx.aten("div.Tensor", [&sum, &n])?])
 }
 
 /// Refuses to look for an element where there is none.
@@ -510,7 +509,7 @@ fn sum_to_size(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced
     let (this, size) = (*args.tensor(0)?, args.sym_ints(1)?);
     let sizes = cx.meta(this).sizes.clone();
     if size.is_empty() {
-        return Ok(vec![cx.call("aten.sum.default", [this.into()])?]);
+        return Ok(vec![cx.aten("sum", [&this.into()])?]);
     }
     let one = SymInt::from(1);
     let lead = sizes.len().checked_sub(size.len());
@@ -525,10 +524,10 @@ fn sum_to_size(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced
     if dims.is_empty() {
         return Ok(vec![this.into()]);
     }
-    let sum = cx.call("aten.sum.dim_IntList", [this.into(), Value::ints(&dims), Value::Bool(true)])?;
+    let sum = cx.aten("sum.dim_IntList", [&this.into(), &Value::ints(&dims), &Value::Bool(true)])?;
     if lead == 0 {
         return Ok(vec![sum]);
     }
     let size = Value::List(size.into_iter().map(Value::Int).collect());
-    Ok(vec![cx.call("aten.view.default", [sum, size])?])
+    Ok(vec![cx.aten("view", [&sum, &size])?])
 }

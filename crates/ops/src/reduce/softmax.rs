@@ -76,7 +76,7 @@ fn converted(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Traced> {
     let input = *args.tensor(0)?;
     match args.opt_dtype(2)? {
         Some(dtype) if dtype != cx.meta(input).dtype => {
-            cx.call_with("aten._to_copy.default", [input.into()], &[("dtype", Value::DType(dtype))])
+            cx.aten_with("_to_copy", [&input.into()], &[("dtype", Value::DType(dtype))])
         }
         _ => Ok(input.into()),
     }
@@ -84,20 +84,20 @@ fn converted(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Traced> {
 
 fn softmax_int(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let input = converted(cx, args)?;
-    Ok(vec![cx.call("aten._softmax.default", [input, args.values[1].clone(), Value::Bool(false)])?])
+    Ok(vec![cx.aten("_softmax", [&input, &args.values[1], &Value::Bool(false)])?])
 }
 
 fn log_softmax_int(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let input = converted(cx, args)?;
-    Ok(vec![cx.call("aten._log_softmax.default", [input, args.values[1].clone(), Value::Bool(false)])?])
+    Ok(vec![cx.aten("_log_softmax", [&input, &args.values[1], &Value::Bool(false)])?])
 }
 
 /// Follows `_safe_softmax` of torch/_decomp/decompositions.py.
 fn decomposed_safe_softmax(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let dim = args.values[1].clone();
-    let out = cx.call("aten.softmax.int", args.values.iter().cloned())?;
-    let is_masked = cx.call("aten.eq.Scalar", [args.values[0].clone(), Value::Float(f64::NEG_INFINITY)])?;
-    let is_row_masked = cx.call("aten.all.dim", [is_masked, dim, Value::Bool(true)])?;
-    let zeros = cx.call("aten.zeros_like.default", [out.clone()])?;
-    Ok(vec![cx.call("aten.where.self", [is_row_masked, zeros, out])?])
+    let dim = &args.values[1];
+    let out = cx.aten("softmax.int", &args.values)?;
+    let is_masked = cx.aten("eq.Scalar", [&args.values[0], &Value::Float(f64::NEG_INFINITY)])?;
+    let is_row_masked = cx.aten("all.dim", [&is_masked, dim, &Value::Bool(true)])?;
+    let zeros = cx.aten("zeros_like", [&out])?;
+    Ok(vec![cx.aten("where.self", [&is_row_masked, &zeros, &out])?])
 }

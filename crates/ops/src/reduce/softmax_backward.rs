@@ -1,6 +1,6 @@
 //! The gradients of softmax and of its logarithm, from their results.
 
-use crate::core::decompose::{to_dtype, widened};
+use crate::core::decompositions::{in_float32, to_dtype};
 use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value, contiguous, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -49,9 +49,9 @@ fn from_result(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 type Call<'a> = Args<'a, TensorRef>;
 
 /// The sum along the dimension, in the place of each element of it.
-fn sum(cx: &mut Cx<'_>, args: &Call<'_>, value: Traced) -> Result<Traced> {
+fn sum(cx: &mut Cx<'_>, args: &Call<'_>, value: &Traced) -> Result<Traced> {
     let dims = Value::List(vec![args.values[2].clone()]);
-    cx.call("aten.sum.dim_IntList", [value, dims, Value::Bool(true)])
+    cx.aten("sum.dim_IntList", [value, &dims, &Value::Bool(true)])
 }
 
 /// The result in the dtype of the input, where the softmax widened it.
@@ -59,29 +59,29 @@ fn narrowed(cx: &mut Cx<'_>, args: &Call<'_>, value: Traced) -> Result<Vec<Trace
     // Of wider floats, the dtype of the input is no matter.
     let may_narrow = matches!(cx.meta(*args.tensor(0)?).dtype, DType::Float32 | DType::Float16);
     Ok(vec![match (value, args.opt_dtype(3)?) {
-        (Value::Tensor(it), Some(DType::Float16)) if may_narrow => to_dtype(cx, it, DType::Float16)?,
+        (it, Some(DType::Float16)) if may_narrow => to_dtype(cx, it, DType::Float16)?,
         (value, _) => value,
     }])
 }
 
 fn softmax(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let res = widened(cx, args, |cx, values| {
+    let res = in_float32(cx, args, |cx, values| {
         let [grad, output] = [values[0].clone(), values[1].clone()];
-        let product = cx.call("aten.mul.Tensor", [grad, output.clone()])?;
-        let total = sum(cx, args, product.clone())?;
-        let mean = cx.call("aten.mul.Tensor", [output, total])?;
-        cx.call("aten.sub.Tensor", [product, mean])
+        let product = cx.aten("mul.Tensor", [&grad, &output])?;
+        let total = sum(cx, args, &product)?;
+        let mean = cx.aten("mul.Tensor", [&output, &total])?;
+        cx.aten("sub.Tensor", [&product, &mean])
     })?;
     narrowed(cx, args, res)
 }
 
 fn log_softmax(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let res = widened(cx, args, |cx, values| {
+    let res = in_float32(cx, args, |cx, values| {
         let [grad, output] = [values[0].clone(), values[1].clone()];
-        let probability = cx.call("aten.exp.default", [output])?;
-        let total = sum(cx, args, grad.clone())?;
-        let mean = cx.call("aten.mul.Tensor", [probability, total])?;
-        cx.call("aten.sub.Tensor", [grad, mean])
+        let probability = cx.aten("exp", [&output])?;
+        let total = sum(cx, args, &grad)?;
+        let mean = cx.aten("mul.Tensor", [&probability, &total])?;
+        cx.aten("sub.Tensor", [&grad, &mean])
     })?;
     narrowed(cx, args, res)
 }

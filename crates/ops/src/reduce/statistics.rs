@@ -202,7 +202,7 @@ fn cov(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     }
     let mut rows = Traced::from(this);
     if meta.sizes.len() < 2 {
-        rows = cx.call("aten.view.default", [rows, Value::ints(&[1, -1])])?;
+        rows = cx.aten("view", [&rows, &Value::ints(&[1, -1])])?;
     }
     let n = cx.meta(tensor_of(&rows)).sizes[1].clone();
     for (index, name) in [(2, "fweights"), (3, "aweights")] {
@@ -211,12 +211,12 @@ fn cov(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         }
     }
     let weights = match (args.opt_tensor(2)?, args.opt_tensor(3)?) {
-        (Some(a), Some(b)) => Some(cx.call("aten.mul.Tensor", [(*a).into(), (*b).into()])?),
+        (Some(a), Some(b)) => Some(cx.aten("mul.Tensor", [&(*a).into(), &(*b).into()])?),
         (Some(one), None) | (None, Some(one)) => Some(Traced::from(*one)),
         (None, None) => None,
     };
     let weighted = |cx: &mut Cx<'_>, rows: &Traced| match &weights {
-        Some(weights) => cx.call("aten.mul.Tensor", [rows.clone(), weights.clone()]),
+        Some(weights) => cx.aten("mul.Tensor", [rows, weights]),
         None => Ok(rows.clone()),
     };
     let dims = || Value::ints(&[1]);
@@ -229,32 +229,32 @@ fn cov(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
             (Value::Float(n as f64), Value::Float((n - correction).max(0) as f64))
         }
         Some(weights) => {
-            let total = cx.call("aten.sum.default", [weights.clone()])?;
+            let total = cx.aten("sum", [weights])?;
             let mut taken = Value::int(correction);
             if let (Some(own), true) = (args.opt_tensor(3)?, correction != 0) {
-                let squares = cx.call("aten.mul.Tensor", [weights.clone(), (*own).into()])?;
-                let sum = cx.call("aten.sum.default", [squares])?;
-                let mean = cx.call("aten.div.Tensor", [sum, total.clone()])?;
-                taken = cx.call("aten.mul.Scalar", [mean, Value::int(correction)])?;
+                let squares = cx.aten("mul.Tensor", [weights, &(*own).into()])?;
+                let sum = cx.aten("sum", [&squares])?;
+                let mean = cx.aten("div.Tensor", [&sum, &total])?;
+                taken = cx.aten("mul.Scalar", [&mean, &Value::int(correction)])?;
             }
-            let op = if matches!(taken, Value::Tensor(_)) { "aten.sub.Tensor" } else { "aten.sub.Scalar" };
-            let left = cx.call(op, [total.clone(), taken])?;
-            (total, cx.call("aten.clamp_min.default", [left, Value::int(0)])?)
+            let op = if matches!(taken, Value::Tensor(_)) { "sub.Tensor" } else { "sub.Scalar" };
+            let left = cx.aten(op, [&total, &taken])?;
+            (total, cx.aten("clamp_min", [&left, &Value::int(0)])?)
         }
     };
     let divided = |cx: &mut Cx<'_>, value: Traced, by: Traced| {
-        cx.call(if matches!(by, Value::Tensor(_)) { "aten.div.Tensor" } else { "aten.div.Scalar" }, [value, by])
+        cx.aten(if matches!(by, Value::Tensor(_)) { "div.Tensor" } else { "div.Scalar" }, [&value, &by])
     };
     let sums = weighted(cx, &rows)?;
-    let sums = cx.call("aten.sum.dim_IntList", [sums, dims()])?;
+    let sums = cx.aten("sum.dim_IntList", [&sums, &dims()])?;
     let means = divided(cx, sums, total)?;
-    let means = cx.call("aten.unsqueeze.default", [means, Value::int(1)])?;
-    let centred = cx.call("aten.sub.Tensor", [rows, means])?;
+    let means = cx.aten("unsqueeze", [&means, &Value::int(1)])?;
+    let centred = cx.aten("sub.Tensor", [&rows, &means])?;
     let other = weighted(cx, &centred)?;
-    let other = cx.call("aten.mH.default", [other])?;
-    let product = cx.call("aten.matmul.default", [centred, other])?;
+    let other = cx.aten("mH", [&other])?;
+    let product = cx.aten("matmul", [&centred, &other])?;
     let res = divided(cx, product, divisor)?;
-    Ok(vec![cx.call("aten.squeeze.default", [res])?])
+    Ok(vec![cx.aten("squeeze", [&res])?])
 }
 
 fn check_weights(args: &Call<'_>, weights: &TensorMeta, name: &str, n: &SymInt) -> Result<()> {
@@ -290,21 +290,21 @@ fn corrcoef(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
             "corrcoef(): expected input to have two or fewer dimensions but got an input with {rank} dimensions"
         )));
     }
-    let cov = cx.call("aten.cov.default", [this.into()])?;
+    let cov = cx.aten("cov", [&this.into()])?;
     if cx.meta(tensor_of(&cov)).sizes.is_empty() {
-        return Ok(vec![cx.call("aten.div.Tensor", [cov.clone(), cov])?]);
+        return Ok(vec![cx.aten("div.Tensor", [&cov, &cov])?]);
     }
-    let mut variance = cx.call("aten.diagonal.default", [cov.clone()])?;
+    let mut variance = cx.aten("diagonal", [&cov])?;
     if cx.meta(tensor_of(&variance)).dtype.is_complex() {
-        variance = cx.call("aten.real.default", [variance])?;
+        variance = cx.aten("real", [&variance])?;
     }
-    let deviation = cx.call("aten.sqrt.default", [variance])?;
-    let column = cx.call("aten.unsqueeze.default", [deviation.clone(), Value::int(-1)])?;
-    let res = cx.call("aten.div.Tensor", [cov, column])?;
-    let res = cx.call("aten.div.Tensor", [res, deviation])?;
+    let deviation = cx.aten("sqrt", [&variance])?;
+    let column = cx.aten("unsqueeze", [&deviation, &Value::int(-1)])?;
+    let res = cx.aten("div.Tensor", [&cov, &column])?;
+    let res = cx.aten("div.Tensor", [&res, &deviation])?;
     if cx.meta(tensor_of(&res)).dtype.is_complex() {
         return Ok(vec![res]);
     }
     // Rounding may lead out of the range of correlations.
-    Ok(vec![cx.call("aten.clamp.default", [res, Value::int(-1), Value::int(1)])?])
+    Ok(vec![cx.aten("clamp", [&res, &Value::int(-1), &Value::int(1)])?])
 }

@@ -25,7 +25,7 @@ pub(crate) const OPS: &[OpDef] = &[
     .vjp(reduce::gradient::reordered)
     .doc("The elements of each line of a dimension in order, equal ones in the order in which they were."),
     OpDef::composite("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", |cx, args| {
-        Ok(cx.call_all("aten.sort.default", args.values.iter().cloned())?.into_iter().skip(1).collect())
+        Ok(cx.aten_all("sort", &args.values, &[])?.into_iter().skip(1).collect())
     })
     .doc("Where the elements of each line of a dimension are, in order.")
     .tolerance(Tol::Exact),
@@ -36,7 +36,7 @@ pub(crate) const OPS: &[OpDef] = &[
     .doc("Where the elements of each line of a dimension are, in order, equal ones in the order in which they were.")
     .tolerance(Tol::Exact),
     OpDef::composite("aten::msort(Tensor self) -> Tensor", |cx, args| {
-        let sorted = cx.call_all("aten.sort.default", [args.values[0].clone(), Value::int(0), Value::Bool(false)])?;
+        let sorted = cx.aten_all("sort", [&args.values[0], &Value::int(0), &Value::Bool(false)], &[])?;
         Ok(sorted.into_iter().take(1).collect())
     })
     .doc("The elements in order along the first dimension.")
@@ -111,7 +111,7 @@ fn argsort_stable(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Tra
         return Err(args.invalid("argsort.stable takes four arguments"));
     };
     let options = [("stable", stable.clone()), ("dim", dim.clone()), ("descending", descending.clone())];
-    let sorted = cx.call_all_with("aten.sort.stable", [base.clone()], &options)?;
+    let sorted = cx.aten_all("sort.stable", [base], &options)?;
     Ok(sorted.into_iter().skip(1).collect())
 }
 

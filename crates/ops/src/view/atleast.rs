@@ -37,5 +37,5 @@ fn atleast(cx: &mut Cx<'_>, value: &Traced, n_dims: usize) -> Result<Traced> {
         (2, 3) => &[-1],
         _ => &[],
     };
-    places.iter().try_fold(value.clone(), |it, &at| cx.call("aten.unsqueeze.default", [it, Value::int(at)]))
+    places.iter().try_fold(value.clone(), |it, &at| cx.aten("unsqueeze", [&it, &Value::int(at)]))
 }

@@ -43,34 +43,34 @@ fn combinations(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     };
     if width == 0 {
         let dtype = cx.meta(this).dtype;
-        return Ok(vec![cx.call_with(
-            "aten.empty.memory_format",
-            [Value::ints(&[0])],
+        return Ok(vec![cx.aten_with(
+            "empty.memory_format",
+            [&Value::ints(&[0])],
             &[("dtype", Value::DType(dtype))],
         )?]);
     }
     // A mask over the grid of all positions: each is greater than the one before, or not less where elements repeat.
-    let positions = cx.call("aten.arange.default", [Value::int(n)])?;
+    let positions = cx.aten("arange", [&Value::int(n)])?;
     let along = |cx: &mut Cx<'_>, what: &Traced, dim: usize| {
         let mut sizes = vec![1; width];
         sizes[dim] = n;
-        let it = cx.call("aten.view.default", [what.clone(), Value::ints(&sizes)])?;
-        cx.call("aten.expand.default", [it, Value::ints(&vec![n; width])])
+        let it = cx.aten("view", [what, &Value::ints(&sizes)])?;
+        cx.aten("expand", [&it, &Value::ints(&vec![n; width])])
     };
     let grids = (0..width).map(|dim| along(cx, &positions, dim)).collect::<Result<Vec<_>>>()?;
     let bools = [("dtype", Value::DType(DType::Bool))];
-    let mut mask = cx.call_with("aten.ones.default", [Value::ints(&vec![n; width])], &bools)?;
-    let op = if repeats { "aten.le.Tensor" } else { "aten.lt.Tensor" };
+    let mut mask = cx.aten_with("ones", [&Value::ints(&vec![n; width])], &bools)?;
+    let op = if repeats { "le.Tensor" } else { "lt.Tensor" };
     for pair in grids.windows(2) {
-        let rises = cx.call(op, [pair[0].clone(), pair[1].clone()])?;
-        mask = cx.call("aten.logical_and.default", [mask, rises])?;
+        let rises = cx.aten(op, [&pair[0], &pair[1]])?;
+        mask = cx.aten("logical_and", [&mask, &rises])?;
     }
     let chosen = (0..width).map(|dim| {
         let grid = along(cx, &this.into(), dim)?;
-        cx.call("aten.masked_select.default", [grid, mask.clone()])
+        cx.aten("masked_select", [&grid, &mask])
     });
     let chosen = chosen.collect::<Result<Vec<_>>>()?;
-    Ok(vec![cx.call("aten.stack.default", [Value::List(chosen), Value::int(-1)])?])
+    Ok(vec![cx.aten("stack", [&Value::List(chosen), &Value::int(-1)])?])
 }
 
 fn linalg_vander(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -86,14 +86,14 @@ fn linalg_vander(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let dtype = if meta.dtype.kind() == DTypeKind::Int { DType::Int64 } else { meta.dtype };
     let mut sizes = meta.sizes;
     sizes.push(SymInt::ONE);
-    let ones = cx.call_with("aten.ones.default", [size_list(&sizes)], &[("dtype", Value::DType(dtype))])?;
+    let ones = cx.aten_with("ones", [&size_list(&sizes)], &[("dtype", Value::DType(dtype))])?;
     if let Some(last) = sizes.last_mut() {
         *last = n - 1;
     }
-    let column = cx.call("aten.unsqueeze.default", [this.into(), Value::int(-1)])?;
-    let repeated = cx.call("aten.expand.default", [column, size_list(&sizes)])?;
-    let powers = cx.call("aten.cumprod.default", [repeated, Value::int(-1)])?;
-    Ok(vec![cx.call("aten.cat.default", [Value::List(vec![ones, powers]), Value::int(-1)])?])
+    let column = cx.aten("unsqueeze", [&this.into(), &Value::int(-1)])?;
+    let repeated = cx.aten("expand", [&column, &size_list(&sizes)])?;
+    let powers = cx.aten("cumprod", [&repeated, &Value::int(-1)])?;
+    Ok(vec![cx.aten("cat", [&Value::List(vec![ones, powers]), &Value::int(-1)])?])
 }
 
 fn vander(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -112,12 +112,12 @@ fn vander(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         0 | 1 => {
             let dtype = cx.meta(this).dtype;
             let sizes = size_list(&[sizes[0].clone(), SymInt::from(n)]);
-            cx.call_with("aten.ones.default", [sizes], &[("dtype", Value::DType(dtype))])?
+            cx.aten_with("ones", [&sizes], &[("dtype", Value::DType(dtype))])?
         }
-        _ => cx.call_with("aten.linalg_vander.default", [this.into()], &[("N", Value::int(n))])?,
+        _ => cx.aten_with("linalg_vander", [&this.into()], &[("N", Value::int(n))])?,
     };
     if !args.bool(2)? {
-        res = cx.call("aten.flip.default", [res, Value::ints(&[-1])])?;
+        res = cx.aten("flip", [&res, &Value::ints(&[-1])])?;
     }
     Ok(vec![res])
 }
@@ -145,14 +145,14 @@ fn pad_sequence(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         let (rank, is_other) = (meta.sizes.len(), meta.dtype != dtype);
         let mut sequence = Traced::from(**sequence);
         if is_other {
-            sequence = cx.call_with("aten._to_copy.default", [sequence], &[("dtype", Value::DType(dtype))])?;
+            sequence = cx.aten_with("_to_copy", [&sequence], &[("dtype", Value::DType(dtype))])?;
         }
         let mut pads = vec![0; 2 * rank];
         pads[2 * rank - if is_left { 2 } else { 1 }] = longest - length;
-        cx.call("aten.constant_pad_nd.default", [sequence, Value::ints(&pads), args.values[2].clone()])
+        cx.aten("constant_pad_nd", [&sequence, &Value::ints(&pads), &args.values[2]])
     });
     let padded = padded.collect::<Result<Vec<_>>>()?;
-    Ok(vec![cx.call("aten.stack.default", [Value::List(padded), Value::int(i64::from(!is_batch_first))])?])
+    Ok(vec![cx.aten("stack", [&Value::List(padded), &Value::int(i64::from(!is_batch_first))])?])
 }
 
 fn renorm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -169,14 +169,14 @@ fn renorm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     }
     let dim = normalize_dim(args, args.int(2)?, rank)? as i64;
     let others: Vec<i64> = (0..rank as i64).filter(|it| *it != dim).collect();
-    let call = [this.into(), Value::Float(p), Value::ints(&others), Value::Bool(true)];
-    let norm = cx.call("aten.linalg_vector_norm.default", call)?;
-    let raised = cx.call("aten.add.Scalar", [norm.clone(), Value::Float(1e-7)])?;
-    let inverse = cx.call("aten.reciprocal.default", [raised])?;
-    let factor = cx.call("aten.mul.Scalar", [inverse, Value::Float(largest)])?;
-    let is_large = cx.call("aten.gt.Scalar", [norm, Value::Float(largest)])?;
-    let ones = cx.call("aten.ones_like.default", [factor.clone()])?;
-    let factor = cx.call("aten.where.self", [is_large, factor, ones])?;
-    let res = cx.call("aten.mul.Tensor", [this.into(), factor])?;
-    Ok(vec![cx.call("aten.contiguous.default", [res])?])
+    let call = [&this.into(), &Value::Float(p), &Value::ints(&others), &Value::Bool(true)];
+    let norm = cx.aten("linalg_vector_norm", call)?;
+    let raised = cx.aten("add.Scalar", [&norm, &Value::Float(1e-7)])?;
+    let inverse = cx.aten("reciprocal", [&raised])?;
+    let factor = cx.aten("mul.Scalar", [&inverse, &Value::Float(largest)])?;
+    let is_large = cx.aten("gt.Scalar", [&norm, &Value::Float(largest)])?;
+    let ones = cx.aten("ones_like", [&factor])?;
+    let factor = cx.aten("where.self", [&is_large, &factor, &ones])?;
+    let res = cx.aten("mul.Tensor", [&this.into(), &factor])?;
+    Ok(vec![cx.aten("contiguous", [&res])?])
 }

@@ -111,7 +111,7 @@ fn cat(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 }
 
 fn as_cat(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
-    Ok(vec![cx.call("aten.cat.default", args.values.iter().cloned())?])
+    Ok(vec![cx.aten("cat", &args.values)?])
 }
 
 /// Follows `_chunk_cat` of aten/src/ATen/native/TensorShape.cpp.
@@ -148,13 +148,13 @@ fn chunk_cat(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>>
             if let Some(last) = padding.last_mut() {
                 *last = Value::Int(missing);
             }
-            it = cx.call("aten.constant_pad_nd.default", [it, Value::List(padding), Value::int(0)])?;
+            it = cx.aten("constant_pad_nd", [&it, &Value::List(padding), &Value::int(0)])?;
         }
         let mut sizes: Vec<Traced> = meta.sizes[..dim].iter().cloned().map(Value::Int).collect();
         sizes.extend([Value::int(n_chunks), Value::int(-1)]);
-        chunks.push(cx.call("aten.reshape.default", [it, Value::List(sizes)])?);
+        chunks.push(cx.aten("reshape", [&it, &Value::List(sizes)])?);
     }
-    Ok(vec![cx.call("aten.cat.default", [Value::List(chunks), Value::int(dim as i64 + 1)])?])
+    Ok(vec![cx.aten("cat", [&Value::List(chunks), &Value::int(dim as i64 + 1)])?])
 }
 
 fn stack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
@@ -175,14 +175,14 @@ fn stack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     }
     // A last dimension of size one is no part of what `cat` would join.
     if dim as usize == sizes.len() {
-        let unsqueezed = tensors.iter().map(|&&it| cx.call("aten.unsqueeze.default", [it.into(), Value::int(dim)]));
+        let unsqueezed = tensors.iter().map(|&&it| cx.aten("unsqueeze", [&it.into(), &Value::int(dim)]));
         let unsqueezed = unsqueezed.collect::<Result<_>>()?;
-        return Ok(vec![cx.call("aten.cat.default", [Value::List(unsqueezed), Value::int(dim)])?]);
+        return Ok(vec![cx.aten("cat", [&Value::List(unsqueezed), &Value::int(dim)])?]);
     }
-    let joined = cx.call("aten.cat.default", [args.values[0].clone(), Value::int(dim)])?;
+    let joined = cx.aten("cat", [&args.values[0], &Value::int(dim)])?;
     sizes.insert(dim as usize, tensors.len().into());
     let sizes = Value::List(sizes.into_iter().map(Value::Int).collect());
-    Ok(vec![cx.call("aten.view.default", [joined, sizes])?])
+    Ok(vec![cx.aten("view", [&joined, &sizes])?])
 }
 
 /// The tensors with as many dimensions as `shape` says, which is given each tensor's rank, joined along a dimension.
@@ -202,15 +202,15 @@ fn join(
         shaped.push(shape(cx, tensor.into(), rank)?);
     }
     let dim = dim(cx, &shaped);
-    Ok(vec![cx.call("aten.cat.default", [Value::List(shaped), Value::int(dim)])?])
+    Ok(vec![cx.aten("cat", [&Value::List(shaped), &Value::int(dim)])?])
 }
 
-fn unsqueeze(cx: &mut Cx<'_>, tensor: Traced, dim: i64) -> Result<Traced> {
-    cx.call("aten.unsqueeze.default", [tensor, Value::int(dim)])
+fn unsqueeze(cx: &mut Cx<'_>, tensor: &Traced, dim: i64) -> Result<Traced> {
+    cx.aten("unsqueeze", [tensor, &Value::int(dim)])
 }
 
-fn reshape(cx: &mut Cx<'_>, tensor: Traced, sizes: &[i64]) -> Result<Traced> {
-    cx.call("aten.reshape.default", [tensor, Value::ints(sizes)])
+fn reshape(cx: &mut Cx<'_>, tensor: &Traced, sizes: &[i64]) -> Result<Traced> {
+    cx.aten("reshape", [tensor, &Value::ints(sizes)])
 }
 
 fn hstack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
@@ -219,7 +219,7 @@ fn hstack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
         _ => 1,
     };
     join(cx, args, dim, |cx, tensor, rank| match rank {
-        0 => reshape(cx, tensor, &[1]),
+        0 => reshape(cx, &tensor, &[1]),
         _ => Ok(tensor),
     })
 }
@@ -230,8 +230,8 @@ fn vstack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
         args,
         |_, _| 0,
         |cx, tensor, rank| match rank {
-            0 => reshape(cx, tensor, &[1, 1]),
-            1 => unsqueeze(cx, tensor, 0),
+            0 => reshape(cx, &tensor, &[1, 1]),
+            1 => unsqueeze(cx, &tensor, 0),
             _ => Ok(tensor),
         },
     )
@@ -243,12 +243,12 @@ fn dstack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
         args,
         |_, _| 2,
         |cx, tensor, rank| match rank {
-            0 => reshape(cx, tensor, &[1, 1, 1]),
+            0 => reshape(cx, &tensor, &[1, 1, 1]),
             1 => {
-                let row = unsqueeze(cx, tensor, 0)?;
-                unsqueeze(cx, row, -1)
+                let row = unsqueeze(cx, &tensor, 0)?;
+                unsqueeze(cx, &row, -1)
             }
-            2 => unsqueeze(cx, tensor, -1),
+            2 => unsqueeze(cx, &tensor, -1),
             _ => Ok(tensor),
         },
     )
@@ -260,7 +260,7 @@ fn column_stack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Trace
         args,
         |_, _| 1,
         |cx, tensor, rank| match rank {
-            0 | 1 => reshape(cx, tensor, &[-1, 1]),
+            0 | 1 => reshape(cx, &tensor, &[-1, 1]),
             _ => Ok(tensor),
         },
     )
@@ -324,8 +324,8 @@ fn meshgrid(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, mut axes: Vec<TensorRef
     for (dim, &axis) in axes.iter().enumerate() {
         let mut own = vec![Value::int(1); axes.len()];
         own[dim] = shape[dim].clone();
-        let line = cx.call("aten.view.default", [axis.into(), Value::List(own)])?;
-        grids.push(cx.call("aten.expand.default", [line, Value::List(shape.clone())])?);
+        let line = cx.aten("view", [&axis.into(), &Value::List(own)])?;
+        grids.push(cx.aten("expand", [&line, &Value::List(shape.clone())])?);
     }
     if is_cartesian {
         grids.swap(0, 1);
@@ -349,7 +349,7 @@ fn cartesian_prod(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Tra
     };
     let mut columns = Vec::with_capacity(grids.len());
     for grid in grids {
-        columns.push(reshape(cx, grid, &[-1])?);
+        columns.push(reshape(cx, &grid, &[-1])?);
     }
-    Ok(vec![cx.call("aten.stack.default", [Value::List(columns), Value::int(1)])?])
+    Ok(vec![cx.aten("stack", [&Value::List(columns), &Value::int(1)])?])
 }

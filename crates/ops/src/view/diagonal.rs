@@ -19,7 +19,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("Matrices whose diagonals are the last dimension."),
     OpDef::composite(
         "aten::linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
-        |cx, args| Ok(vec![cx.call("aten.diagonal.default", args.values.iter().cloned())?]),
+        |cx, args| Ok(vec![cx.aten("diagonal", &args.values)?]),
     )
     .tolerance(Tol::Exact)
     .doc("The diagonals of matrices."),
@@ -39,22 +39,22 @@ fn trace(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if rank != 2 {
         return Err(args.bad_shape(format!("trace: expected a matrix, but got tensor with dim {rank}")));
     }
-    let diagonal = cx.call("aten.diagonal.default", [this.into()])?;
-    Ok(vec![cx.call("aten.sum.default", [diagonal])?])
+    let diagonal = cx.aten("diagonal", [&this.into()])?;
+    Ok(vec![cx.aten("sum", [&diagonal])?])
 }
 
 fn diag(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let op = match cx.meta(*args.tensor(0)?).sizes.len() {
-        1 => "aten.diag_embed.default",
-        2 => "aten.diagonal_copy.default",
+        1 => "diag_embed",
+        2 => "diagonal_copy",
         rank => return Err(args.bad_shape(format!("diag(): Supports 1D or 2D tensors. Got {rank}D"))),
     };
-    Ok(vec![cx.call(op, args.values.iter().cloned())?])
+    Ok(vec![cx.aten(op, &args.values)?])
 }
 
 fn diagflat(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let line = cx.call("aten.reshape.default", [args.values[0].clone(), Value::ints(&[-1])])?;
-    Ok(vec![cx.call("aten.diag_embed.default", [line, args.values[1].clone()])?])
+    let line = cx.aten("reshape", [&args.values[0], &Value::ints(&[-1])])?;
+    Ok(vec![cx.aten("diag_embed", [&line, &args.values[1]])?])
 }
 
 fn diag_embed(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -72,10 +72,10 @@ fn diag_embed(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let mut sizes = lead.to_vec();
     sizes.insert(first.min(second), n.clone());
     sizes.insert(first.max(second), n);
-    let zeros = cx.call_with("aten.zeros.default", [size_list(&sizes)], &[("dtype", Value::DType(meta.dtype))])?;
+    let zeros = cx.aten_with("zeros", [&size_list(&sizes)], &[("dtype", Value::DType(meta.dtype))])?;
     let mut call = vec![zeros, this.into()];
     call.extend(args.values[1..].iter().cloned());
-    Ok(vec![cx.call("aten.diagonal_scatter.default", call)?])
+    Ok(vec![cx.aten("diagonal_scatter", &call)?])
 }
 
 fn fill_diagonal(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -95,9 +95,9 @@ fn fill_diagonal(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     }
     let step: i64 = strides.iter().sum();
     let mut fill = |n: i64, start: i64| -> Result<()> {
-        let call = [this.into(), Value::ints(&[n]), Value::ints(&[step]), Value::int(start)];
-        let diagonal = cx.call("aten.as_strided.default", call)?;
-        cx.call("aten.fill_.Scalar", [diagonal, args.values[1].clone()]).map(|_| ())
+        let call = [&this.into(), &Value::ints(&[n]), &Value::ints(&[step]), &Value::int(start)];
+        let diagonal = cx.aten("as_strided", call)?;
+        cx.aten("fill_.Scalar", [&diagonal, &args.values[1]]).map(|_| ())
     };
     let (height, width) = (sizes[0], sizes[1]);
     let n = height.min(width);

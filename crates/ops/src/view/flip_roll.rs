@@ -42,7 +42,7 @@ fn flip_one(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, dim: usize) -> Result<V
     if cx.meta(*args.tensor(0)?).sizes.len() <= dim {
         return Err(args.bad_shape(format!("Input must be >= {}-d.", dim + 1)));
     }
-    Ok(vec![cx.call("aten.flip.default", [args.values[0].clone(), Value::ints(&[dim as i64])])?])
+    Ok(vec![cx.aten("flip", [&args.values[0], &Value::ints(&[dim as i64])])?])
 }
 
 fn roll(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
@@ -82,21 +82,21 @@ fn rot90(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
         let what = "expected rotation dims to be different, but got dim0 =";
         return Err(args.invalid(format!("{what} {first} and dim1 = {second}")));
     }
-    let base = args.values[0].clone();
+    let base = &args.values[0];
     let (flipped, turns) = match args.int(1)?.rem_euclid(4) {
         0 => {
             let format = [("memory_format", Value::MemoryFormat(MemoryFormat::Contiguous))];
-            return Ok(vec![cx.call_with("aten.clone.default", [base], &format)?]);
+            return Ok(vec![cx.aten_with("clone", [base], &format)?]);
         }
         1 => (vec![second], true),
         2 => (vec![first, second], false),
         _ => (vec![first], true),
     };
-    let res = cx.call("aten.flip.default", [base, Value::ints(&flipped)])?;
+    let res = cx.aten("flip", [base, &Value::ints(&flipped)])?;
     if !turns {
         return Ok(vec![res]);
     }
-    Ok(vec![cx.call("aten.transpose.int", [res, Value::int(first), Value::int(second)])?])
+    Ok(vec![cx.aten("transpose.int", [&res, &Value::int(first), &Value::int(second)])?])
 }
 
 fn roll_by_index(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
@@ -105,7 +105,7 @@ fn roll_by_index(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Trac
     let (mut res, line) = (args.values[0].clone(), [sizes.iter().product::<SymInt>()]);
     let is_whole = dims.is_empty();
     if is_whole {
-        res = cx.call("aten.reshape.default", [res, Value::ints(&[-1])])?;
+        res = cx.aten("reshape", [&res, &Value::ints(&[-1])])?;
     }
     let (rolled, dims) = if is_whole { (&line[..], vec![0]) } else { (&sizes[..], dims) };
     for (&dim, shift) in dims.iter().zip(&shifts) {
@@ -116,14 +116,14 @@ fn roll_by_index(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Trac
             continue;
         }
         let start = (size - shift).modulo(size);
-        let positions = cx.call("aten.arange.start_step", [Value::int(0), Value::Int(size.clone())])?;
-        let moved = cx.call("aten.add.Tensor", [positions, Value::Int(start)])?;
-        let places = cx.call("aten.fmod.Scalar", [moved, Value::Int(size.clone())])?;
-        res = cx.call("aten.index_select.default", [res, Value::int(dim as i64), places])?;
+        let positions = cx.aten("arange.start_step", [&Value::int(0), &Value::Int(size.clone())])?;
+        let moved = cx.aten("add.Tensor", [&positions, &Value::Int(start)])?;
+        let places = cx.aten("fmod.Scalar", [&moved, &Value::Int(size.clone())])?;
+        res = cx.aten("index_select", [&res, &Value::int(dim as i64), &places])?;
     }
     if is_whole {
         let sizes = Value::List(sizes.into_iter().map(Value::Int).collect());
-        res = cx.call("aten.reshape.default", [res, sizes])?;
+        res = cx.aten("reshape", [&res, &sizes])?;
     }
     Ok(vec![res])
 }

@@ -256,24 +256,24 @@ fn pad(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
             pad.len()
         )));
     }
-    let call = [args.values[0].clone(), args.values[1].clone()];
+    let call = [&args.values[0], &args.values[1]];
     if mode == "constant" {
         let value = Value::Float(args.opt_float(3)?.unwrap_or(0.0));
         let [base, pad] = call;
-        return Ok(vec![cx.call("aten.constant_pad_nd.default", [base, pad, value])?]);
+        return Ok(vec![cx.aten("constant_pad_nd", [base, pad, &value])?]);
     }
     if args.opt_float(3)?.is_some_and(|it| it != 0.0) {
         let what = format!("Padding mode \"{mode}\" doesn't take in value argument");
         return Err(args.invalid(what));
     }
     let op = match (mode, pad.len() / 2, rank) {
-        ("reflect", 1, 2 | 3) => "aten.reflection_pad1d.default",
-        ("reflect", 2, 3 | 4) => "aten.reflection_pad2d.default",
-        ("reflect", 3, 4 | 5) => "aten.reflection_pad3d.default",
-        ("replicate", 1, 2 | 3) => "aten.replication_pad1d.default",
-        ("replicate", 2, 3 | 4) => "aten.replication_pad2d.default",
-        ("replicate", 3, 4 | 5) => "aten.replication_pad3d.default",
-        ("circular", 1, 2 | 3) | ("circular", 2, 3 | 4) | ("circular", 3, 4 | 5) => "aten._pad_circular.default",
+        ("reflect", 1, 2 | 3) => "reflection_pad1d",
+        ("reflect", 2, 3 | 4) => "reflection_pad2d",
+        ("reflect", 3, 4 | 5) => "reflection_pad3d",
+        ("replicate", 1, 2 | 3) => "replication_pad1d",
+        ("replicate", 2, 3 | 4) => "replication_pad2d",
+        ("replicate", 3, 4 | 5) => "replication_pad3d",
+        ("circular", 1, 2 | 3) | ("circular", 2, 3 | 4) | ("circular", 3, 4 | 5) => "_pad_circular",
         ("reflect" | "replicate" | "circular", ..) => {
             return Err(args.unsupported(format!(
                 "Padding size {} is not supported for {rank}D input tensor: 2 goes with 2D or 3D, 4 with 3D or 4D, 6 \
@@ -283,7 +283,7 @@ fn pad(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
         }
         (other, ..) => return Err(args.invalid(format!("Unrecognised padding mode {other}"))),
     };
-    Ok(vec![cx.call(op, call)?])
+    Ok(vec![cx.aten(op, call)?])
 }
 
 /// Padding as a lookup: `place` turns the positions of the result, counted from the first element of the dimension,
@@ -291,7 +291,7 @@ fn pad(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
 fn by_index(
     cx: &mut Cx<'_>,
     args: &Args<'_, TensorRef>,
-    place: fn(&mut Cx<'_>, Traced, &SymInt) -> Result<Traced>,
+    place: fn(&mut Cx<'_>, &Traced, &SymInt) -> Result<Traced>,
 ) -> Result<Vec<Traced>> {
     let sizes = cx.meta(*args.tensor(0)?).sizes.clone();
     let mut res = args.values[0].clone();
@@ -299,11 +299,11 @@ fn by_index(
         if before == 0 && after == 0 {
             continue;
         }
-        let ends = [Value::Int(-before), Value::Int(&sizes[dim] + after)];
-        let positions = cx.call("aten.arange.start_step", ends)?;
+        let ends = [&Value::Int(-before), &Value::Int(&sizes[dim] + after)];
+        let positions = cx.aten("arange.start_step", ends)?;
         let mut indices = vec![Value::None; dim];
-        indices.push(place(cx, positions, &sizes[dim])?);
-        res = cx.call("aten.index.Tensor", [res, Value::List(indices)])?;
+        indices.push(place(cx, &positions, &sizes[dim])?);
+        res = cx.aten("index.Tensor", [&res, &Value::List(indices)])?;
     }
     Ok(vec![res])
 }
@@ -312,7 +312,7 @@ fn by_index(
 fn add_by_index(
     cx: &mut Cx<'_>,
     args: &Args<'_, TensorRef>,
-    place: fn(&mut Cx<'_>, Traced, &SymInt) -> Result<Traced>,
+    place: fn(&mut Cx<'_>, &Traced, &SymInt) -> Result<Traced>,
 ) -> Result<Vec<Traced>> {
     let sizes = cx.meta(*args.tensor(1)?).sizes.clone();
     let (mut res, mut so_far) = (args.values[0].clone(), cx.meta(*args.tensor(0)?).sizes.clone());
@@ -320,36 +320,36 @@ fn add_by_index(
         if before == 0 && after == 0 {
             continue;
         }
-        let ends = [Value::Int(-before), Value::Int(&sizes[dim] + after)];
-        let positions = cx.call("aten.arange.start_step", ends)?;
+        let ends = [&Value::Int(-before), &Value::Int(&sizes[dim] + after)];
+        let positions = cx.aten("arange.start_step", ends)?;
         let mut indices = vec![Value::None; dim];
-        indices.push(place(cx, positions, &sizes[dim])?);
+        indices.push(place(cx, &positions, &sizes[dim])?);
         so_far[dim] = sizes[dim].clone();
-        let zeros = cx.call("aten.new_zeros.default", [res.clone(), size_list(&so_far)])?;
-        res = cx.call("aten.index_put.default", [zeros, Value::List(indices), res, Value::Bool(true)])?;
+        let zeros = cx.aten("new_zeros", [&res, &size_list(&so_far)])?;
+        res = cx.aten("index_put", [&zeros, &Value::List(indices), &res, &Value::Bool(true)])?;
     }
     let n_padded = args.sym_ints(2)?.len() / 2;
     let format = padded_format(cx.meta(*args.tensor(1)?), n_padded);
     if format != MemoryFormat::Contiguous {
-        res = cx.call_with("aten.clone.default", [res], &[("memory_format", Value::MemoryFormat(format))])?;
+        res = cx.aten_with("clone", [&res], &[("memory_format", Value::MemoryFormat(format))])?;
     }
     Ok(vec![res])
 }
 
 /// `last - |last - |i||`: both ends mirror.
-fn reflect(cx: &mut Cx<'_>, positions: Traced, size: &SymInt) -> Result<Traced> {
-    let mut places = positions;
+fn reflect(cx: &mut Cx<'_>, positions: &Traced, size: &SymInt) -> Result<Traced> {
+    let mut places = positions.clone();
     for _ in 0..2 {
-        let distance = cx.call("aten.abs.default", [places])?;
-        places = cx.call("aten.rsub.Scalar", [distance, Value::Int(size - 1)])?;
+        let distance = cx.aten("abs", [&places])?;
+        places = cx.aten("rsub.Scalar", [&distance, &Value::Int(size - 1)])?;
     }
     Ok(places)
 }
 
-fn replicate(cx: &mut Cx<'_>, positions: Traced, size: &SymInt) -> Result<Traced> {
-    cx.call("aten.clamp.default", [positions, Value::int(0), Value::Int(size - 1)])
+fn replicate(cx: &mut Cx<'_>, positions: &Traced, size: &SymInt) -> Result<Traced> {
+    cx.aten("clamp", [positions, &Value::int(0), &Value::Int(size - 1)])
 }
 
-fn wrap(cx: &mut Cx<'_>, positions: Traced, size: &SymInt) -> Result<Traced> {
-    cx.call("aten.remainder.Scalar", [positions, Value::Int(size.clone())])
+fn wrap(cx: &mut Cx<'_>, positions: &Traced, size: &SymInt) -> Result<Traced> {
+    cx.aten("remainder.Scalar", [positions, &Value::Int(size.clone())])
 }

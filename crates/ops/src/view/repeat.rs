@@ -56,7 +56,7 @@ fn tile(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let given = args.list(1)?;
     let mut repeats = vec![Value::int(1); rank.saturating_sub(given.len())];
     repeats.extend_from_slice(given);
-    Ok(vec![cx.call("aten.repeat.default", [args.values[0].clone(), Value::List(repeats)])?])
+    Ok(vec![cx.aten("repeat", [&args.values[0], &Value::List(repeats)])?])
 }
 
 /// The tensor and dimension that `repeat_interleave` works on: all elements in a row where no dimension is given.
@@ -64,7 +64,7 @@ fn input(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<(Traced, usize)>
     let rank = cx.meta(*args.tensor(0)?).sizes.len();
     Ok(match args.opt_int(2)? {
         Some(dim) => (args.values[0].clone(), normalize_dim(args, dim, rank)?),
-        None => (cx.call("aten.flatten.using_ints", [args.values[0].clone()])?, 0),
+        None => (cx.aten("flatten.using_ints", [&args.values[0]])?, 0),
     })
 }
 
@@ -75,7 +75,7 @@ fn interleave_equally(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec
     }
     let (base, dim) = input(cx, args)?;
     let next = dim as i64 + 1;
-    let apart = cx.call("aten.unsqueeze.default", [base, Value::int(next)])?;
+    let apart = cx.aten("unsqueeze", [&base, &Value::int(next)])?;
     let Value::Tensor(tensor) = apart else { return Err(args.invalid("unsqueeze gives a tensor")) };
     let mut sizes = cx.meta(tensor).sizes.clone();
     if let Some(size) = args.opt_sym_int(3)?
@@ -85,10 +85,10 @@ fn interleave_equally(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec
     }
     sizes[dim + 1] = repeats.clone();
     let sizes = Value::List(sizes.into_iter().map(Value::Int).collect());
-    let expanded = cx.call("aten.expand.default", [apart, sizes])?;
+    let expanded = cx.aten("expand", [&apart, &sizes])?;
     let format = [("memory_format", Value::MemoryFormat(MemoryFormat::Contiguous))];
-    let copy = cx.call_with("aten.clone.default", [expanded], &format)?;
-    Ok(vec![cx.call("aten.flatten.using_ints", [copy, Value::int(dim as i64), Value::int(next)])?])
+    let copy = cx.aten_with("clone", [&expanded], &format)?;
+    Ok(vec![cx.aten("flatten.using_ints", [&copy, &Value::int(dim as i64), &Value::int(next)])?])
 }
 
 fn interleave(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
@@ -114,8 +114,8 @@ fn interleave_by(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Trac
     let n = repeats.sizes.first().cloned().unwrap_or(SymInt::ONE);
     let is_single = repeats.sizes.is_empty() || (repeats.sizes.len() == 1 && n == 1);
     let repeats = if is_single {
-        let line = cx.call("aten.reshape.default", [args.values[1].clone(), Value::ints(&[1])])?;
-        cx.call("aten.expand.default", [line, Value::List(vec![Value::Int(size)])])?
+        let line = cx.aten("reshape", [&args.values[1], &Value::ints(&[1])])?;
+        cx.aten("expand", [&line, &Value::List(vec![Value::Int(size)])])?
     } else if repeats.sizes.len() == 1 {
         if args.differ(&n, &size) {
             let what = format!(
@@ -129,6 +129,6 @@ fn interleave_by(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Trac
         return Err(args.bad_shape("repeats must be 0-dim or 1-dim tensor"));
     };
     let size = [("output_size", args.values[3].clone())];
-    let places = cx.call_with("aten.repeat_interleave.Tensor", [repeats], &size)?;
-    Ok(vec![cx.call("aten.index_select.default", [base, Value::int(dim as i64), places])?])
+    let places = cx.aten_with("repeat_interleave.Tensor", [&repeats], &size)?;
+    Ok(vec![cx.aten("index_select", [&base, &Value::int(dim as i64), &places])?])
 }

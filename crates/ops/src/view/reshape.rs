@@ -32,12 +32,12 @@ pub(crate) const OPS: &[OpDef] = &[
         .tags(Tags::VIEW.with(Tags::MAY_COPY))
         .decompose(reshape_as_view_or_copy),
     OpDef::composite("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", |cx, args| {
-        like_other(cx, args, "aten.view.default")
+        like_other(cx, args, "view")
     })
     .doc("A view under the sizes of another tensor.")
     .tags(Tags::VIEW),
     OpDef::composite("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", |cx, args| {
-        like_other(cx, args, "aten.reshape.default")
+        like_other(cx, args, "reshape")
     })
     .doc("The same elements under the sizes of another tensor.")
     .tags(Tags::VIEW),
@@ -169,11 +169,11 @@ fn reshape_as_view_or_copy(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Resul
     let is_view = strides_for(base, &sizes).is_some();
     let sizes = Value::List(sizes.into_iter().map(Value::Int).collect());
     if is_view {
-        return Ok(vec![cx.call("aten.view.default", [args.values[0].clone(), sizes])?]);
+        return Ok(vec![cx.aten("view", [&args.values[0], &sizes])?]);
     }
     let format = Value::MemoryFormat(MemoryFormat::Contiguous);
-    let copy = cx.call_with("aten.clone.default", [args.values[0].clone()], &[("memory_format", format)])?;
-    Ok(vec![cx.call("aten._unsafe_view.default", [copy, sizes])?])
+    let copy = cx.aten_with("clone", [&args.values[0]], &[("memory_format", format)])?;
+    Ok(vec![cx.aten("_unsafe_view", [&copy, &sizes])?])
 }
 
 fn view_dtype(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
@@ -219,7 +219,7 @@ fn view_dtype(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 
 fn like_other(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, op: &str) -> Result<Vec<Traced>> {
     let sizes = cx.meta(*args.tensor(1)?).sizes.iter().map(|it| Value::Int(it.clone())).collect();
-    Ok(vec![cx.call(op, [args.values[0].clone(), Value::List(sizes)])?])
+    Ok(vec![cx.aten(op, [&args.values[0], &Value::List(sizes)])?])
 }
 
 fn flatten(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
@@ -230,7 +230,7 @@ fn flatten(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
         return Err(args.invalid("flatten() has invalid args: start_dim cannot come after end_dim"));
     }
     if sizes.is_empty() {
-        return Ok(vec![cx.call("aten.reshape.default", [args.values[0].clone(), Value::ints(&[1])])?]);
+        return Ok(vec![cx.aten("reshape", [&args.values[0], &Value::ints(&[1])])?]);
     }
     if start == end {
         return Ok(vec![args.values[0].clone()]);
@@ -238,12 +238,12 @@ fn flatten(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let flat: SymInt = sizes[start..=end].iter().product();
     let shape = sizes[..start].iter().chain([&flat]).chain(&sizes[end + 1..]).map(|it| Value::Int(it.clone()));
     let shape = Value::List(shape.collect());
-    Ok(vec![cx.call("aten.reshape.default", [args.values[0].clone(), shape])?])
+    Ok(vec![cx.aten("reshape", [&args.values[0], &shape])?])
 }
 
 fn ravel(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
-    let row_major = cx.call("aten.contiguous.default", [args.values[0].clone()])?;
-    Ok(vec![cx.call("aten.view.default", [row_major, Value::ints(&[-1])])?])
+    let row_major = cx.aten("contiguous", [&args.values[0]])?;
+    Ok(vec![cx.aten("view", [&row_major, &Value::ints(&[-1])])?])
 }
 
 fn unflatten(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
@@ -263,5 +263,5 @@ fn unflatten(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>>
     })?;
     let shape = sizes[..dim].iter().chain(&inferred).chain(&sizes[dim + 1..]).map(|it| Value::Int(it.clone()));
     let shape = Value::List(shape.collect());
-    Ok(vec![cx.call("aten.view.default", [args.values[0].clone(), shape])?])
+    Ok(vec![cx.aten("view", [&args.values[0], &shape])?])
 }

@@ -19,7 +19,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("The channels of the groups in turn.")
         .decompose(decompose),
     OpDef::composite("aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", |cx, args| {
-        Ok(vec![cx.call("aten.channel_shuffle.default", args.values.iter().cloned())?])
+        Ok(vec![cx.aten("channel_shuffle", &args.values)?])
     })
     .doc("The channels of the groups in turn.")
     .tolerance(Tol::Exact),
@@ -49,11 +49,11 @@ fn decompose(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>>
     let base = cx.meta(*args.tensor(0)?);
     let (steps, format) = (steps(args, &base.sizes)?, memory_format_of(base));
     let list = |sizes: Vec<SymInt>| Value::List(sizes.into_iter().map(Value::Int).collect());
-    let split = cx.call("aten.reshape.default", [args.values[0].clone(), list(steps.split)])?;
-    let turned = cx.call("aten.permute.default", [split, Value::ints(&steps.order)])?;
-    let res = cx.call("aten.reshape.default", [turned, list(steps.sizes)])?;
+    let split = cx.aten("reshape", [&args.values[0], &list(steps.split)])?;
+    let turned = cx.aten("permute", [&split, &Value::ints(&steps.order)])?;
+    let res = cx.aten("reshape", [&turned, &list(steps.sizes)])?;
     // A factor of 1 leaves a view, and a shuffle gives a tensor of its own.
-    Ok(vec![cx.call_with("aten.clone.default", [res], &[("memory_format", Value::MemoryFormat(format))])?])
+    Ok(vec![cx.aten_with("clone", [&res], &[("memory_format", Value::MemoryFormat(format))])?])
 }
 
 fn is_divisible<T>(args: &Args<'_, T>, size: &SymInt, by: i64) -> bool {

@@ -186,8 +186,8 @@ fn narrow_bounds<T>(args: &Args<'_, T>, sizes: &[SymInt]) -> Result<(usize, SymI
 
 fn narrow(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let (dim, start, end) = narrow_bounds(args, &cx.meta(*args.tensor(0)?).sizes)?;
-    let slice = [args.values[0].clone(), Value::int(dim as i64), Value::Int(start), Value::Int(end)];
-    Ok(vec![cx.call("aten.slice.Tensor", slice)?])
+    let slice = [&args.values[0], &Value::int(dim as i64), &Value::Int(start), &Value::Int(end)];
+    Ok(vec![cx.aten("slice.Tensor", slice)?])
 }
 
 fn unfold(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

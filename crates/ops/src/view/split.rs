@@ -45,12 +45,12 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("Pieces of these sizes.")
         .tags(Tags::VIEW),
     OpDef::composite("aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", |cx, args| {
-        chunk(cx, args, "aten.split.Tensor", "aten.split_with_sizes.default")
+        chunk(cx, args, "split.Tensor", "split_with_sizes")
     })
     .doc("At most this many pieces of equal size; the last one may be smaller.")
     .tags(Tags::VIEW),
     OpDef::composite("aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", |cx, args| {
-        chunk(cx, args, "aten.unsafe_split.Tensor", "aten.unsafe_split_with_sizes.default")
+        chunk(cx, args, "unsafe_split.Tensor", "unsafe_split_with_sizes")
     })
     .doc("`chunk` of a tensor that nobody else looks at.")
     .tags(Tags::VIEW),
@@ -162,7 +162,7 @@ fn split(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 fn split_by_sizes(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let (_, sizes) = split_sizes(args, &cx.meta(*args.tensor(0)?).sizes)?;
     let sizes = Value::List(collected(sizes.into_iter().map(Value::Int))?);
-    cx.call_all("aten.split_with_sizes.default", [args.values[0].clone(), sizes, args.values[2].clone()])
+    cx.aten_all("split_with_sizes", [&args.values[0], &sizes, &args.values[2]], &[])
 }
 
 fn unbind_by_slices(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
@@ -172,9 +172,8 @@ fn unbind_by_slices(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<T
     let n = check_pieces(args, known_size(args, size)?)?;
     let (base, dim) = (args.values[0].clone(), dim as i64);
     let piece = |at: i64| {
-        let slice =
-            cx.call("aten.slice.Tensor", [base.clone(), Value::int(dim), Value::int(at), Value::int(at + 1)])?;
-        cx.call("aten.squeeze.dims", [slice, Value::ints(&[dim])])
+        let slice = cx.aten("slice.Tensor", [&base, &Value::int(dim), &Value::int(at), &Value::int(at + 1)])?;
+        cx.aten("squeeze.dims", [&slice, &Value::ints(&[dim])])
     };
     Ok(vec![Value::List(try_collected((0..n).map(piece))?)])
 }
@@ -231,7 +230,7 @@ fn unbind(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 }
 
 fn sizes(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
-    cx.call_all("aten.split_with_sizes.default", args.values.iter().cloned())
+    cx.aten_all("split_with_sizes", &args.values, &[])
 }
 
 fn chunk(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, equal: &str, by_sizes: &str) -> Result<Vec<Traced>> {
@@ -248,10 +247,10 @@ fn chunk(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, equal: &str, by_sizes: &st
     if *size == 0 {
         check_pieces(args, chunks)?;
         let zeros = Value::List(collected((0..chunks).map(|_| Value::int(0)))?);
-        return cx.call_all(by_sizes, [args.values[0].clone(), zeros, args.values[2].clone()]);
+        return cx.aten_all(by_sizes, [&args.values[0], &zeros, &args.values[2]], &[]);
     }
     let split_size = (size + (chunks - 1)).floor_div(&chunks.into());
-    cx.call_all(equal, [args.values[0].clone(), Value::Int(split_size), args.values[2].clone()])
+    cx.aten_all(equal, [&args.values[0], &Value::Int(split_size), &args.values[2]], &[])
 }
 
 /// The size of the dimension that is split.
@@ -275,8 +274,8 @@ fn slices(
     let mut start = SymInt::ZERO;
     let slice = |end: SymInt| {
         let start = std::mem::replace(&mut start, end.clone());
-        let slice = [args.values[0].clone(), Value::int(dim as i64), Value::Int(start), Value::Int(end)];
-        cx.call("aten.slice.Tensor", slice)
+        let slice = [&args.values[0], &Value::int(dim as i64), &Value::Int(start), &Value::Int(end)];
+        cx.aten("slice.Tensor", slice)
     };
     Ok(vec![Value::List(try_collected(ends.into_iter().map(slice))?)])
 }
@@ -340,8 +339,8 @@ fn axis_split(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, axis: usize) -> Resul
                  divisible by the split_size {sections}!"
             )));
         }
-        let split = [args.values[0].clone(), args.values[1].clone(), Value::int(dim as i64)];
-        return cx.call_all("aten.tensor_split.sections", split);
+        let split = [&args.values[0], &args.values[1], &Value::int(dim as i64)];
+        return cx.aten_all("tensor_split.sections", split, &[]);
     }
-    cx.call_all("aten.tensor_split.indices", [args.values[0].clone(), args.values[1].clone(), Value::int(dim as i64)])
+    cx.aten_all("tensor_split.indices", [&args.values[0], &args.values[1], &Value::int(dim as i64)], &[])
 }

@@ -188,17 +188,17 @@ fn as_permute(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>
     } else if rank > 0 {
         order.swap(normalize_dim(args, args.int(1)?, rank)?, normalize_dim(args, args.int(2)?, rank)?);
     }
-    Ok(vec![cx.call("aten.permute.default", [args.values[0].clone(), Value::ints(&order)])?])
+    Ok(vec![cx.aten("permute", [&args.values[0], &Value::ints(&order)])?])
 }
 
 fn as_transpose(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
-    Ok(vec![cx.call("aten.transpose.int", args.values.iter().cloned())?])
+    Ok(vec![cx.aten("transpose.int", &args.values)?])
 }
 
 fn numpy_t(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let rank = cx.meta(*args.tensor(0)?).sizes.len() as i64;
     let order: Vec<i64> = (0..rank).rev().collect();
-    Ok(vec![cx.call("aten.permute.default", [args.values[0].clone(), Value::ints(&order)])?])
+    Ok(vec![cx.aten("permute", [&args.values[0], &Value::ints(&order)])?])
 }
 
 /// A call of the op named by the last part of the schema's name on a 1-d tensor is refused; a 0-d one stays.
@@ -215,7 +215,7 @@ fn matrix_transpose(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<T
     if matrix_rank(cx, args, "mT")? == 0 {
         return Ok(vec![args.values[0].clone()]);
     }
-    Ok(vec![cx.call("aten.transpose.int", [args.values[0].clone(), Value::int(-2), Value::int(-1)])?])
+    Ok(vec![cx.aten("transpose.int", [&args.values[0], &Value::int(-2), &Value::int(-1)])?])
 }
 
 fn matrix_adjoint(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
@@ -223,10 +223,10 @@ fn matrix_adjoint(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Tra
     let rank = matrix_rank(cx, args, what)?;
     let mut res = args.values[0].clone();
     if rank > 0 {
-        res = cx.call("aten.transpose.int", [res, Value::int(-2), Value::int(-1)])?;
+        res = cx.aten("transpose.int", [&res, &Value::int(-2), &Value::int(-1)])?;
     }
     if cx.meta(*args.tensor(0)?).dtype.is_complex() {
-        res = cx.call("aten.conj.default", [res])?;
+        res = cx.aten("conj", [&res])?;
     }
     Ok(vec![res])
 }
@@ -263,7 +263,7 @@ fn movedim(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
             None => rest.next().map(|it| it as i64),
         })
         .collect();
-    Ok(vec![cx.call("aten.permute.default", [args.values[0].clone(), Value::ints(&order)])?])
+    Ok(vec![cx.aten("permute", [&args.values[0], &Value::ints(&order)])?])
 }
 
 fn expand(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
@@ -323,11 +323,11 @@ fn sizes_of(cx: &Cx<'_>, tensor: TensorRef) -> Traced {
 
 fn expand_as(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let sizes = sizes_of(cx, *args.tensor(1)?);
-    Ok(vec![cx.call("aten.expand.default", [args.values[0].clone(), sizes])?])
+    Ok(vec![cx.aten("expand", [&args.values[0], &sizes])?])
 }
 
 fn broadcast_to(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
-    Ok(vec![cx.call("aten.expand.default", args.values.iter().cloned())?])
+    Ok(vec![cx.aten("expand", &args.values)?])
 }
 
 fn broadcast_tensors(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
@@ -337,7 +337,7 @@ fn broadcast_tensors(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<
         sizes = crate::broadcast(args, &sizes, &cx.meta(**tensor).sizes)?;
     }
     let sizes: Traced = Value::List(sizes.into_iter().map(Value::Int).collect());
-    let expanded = tensors.into_iter().map(|&it| cx.call("aten.expand.default", [it.into(), sizes.clone()]));
+    let expanded = tensors.into_iter().map(|&it| cx.aten("expand", [&it.into(), &sizes]));
     Ok(vec![Value::List(expanded.collect::<Result<_>>()?)])
 }
 
@@ -388,8 +388,8 @@ fn imag(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
 }
 
 fn part(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, part: i64) -> Result<Vec<Traced>> {
-    let pairs = cx.call("aten.view_as_real.default", [args.values[0].clone()])?;
-    Ok(vec![cx.call("aten.select.int", [pairs, Value::int(-1), Value::int(part)])?])
+    let pairs = cx.aten("view_as_real", [&args.values[0]])?;
+    Ok(vec![cx.aten("select.int", [&pairs, &Value::int(-1), &Value::int(part)])?])
 }
 
 fn view_as_real(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

@@ -14,51 +14,45 @@ macro_rules! copy_of {
 pub(crate) const OPS: &[OpDef] = &[
     copy_of!(
         "aten::as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
-        "aten.as_strided.default"
+        "as_strided"
     )
     .tags(Tags::NOT_DECOMPOSED),
-    copy_of!(
-        "aten::diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
-        "aten.diagonal.default"
-    ),
-    copy_of!("aten::expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor", "aten.expand.default"),
-    copy_of!("aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", "aten.narrow.default")
+    copy_of!("aten::diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", "diagonal"),
+    copy_of!("aten::expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor", "expand"),
+    copy_of!("aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", "narrow")
         .tags(Tags::NOT_DECOMPOSED),
-    copy_of!("aten::permute_copy(Tensor self, int[] dims) -> Tensor", "aten.permute.default")
-        .tags(Tags::NOT_DECOMPOSED),
-    copy_of!("aten::select_copy.int(Tensor self, int dim, SymInt index) -> Tensor", "aten.select.int")
+    copy_of!("aten::permute_copy(Tensor self, int[] dims) -> Tensor", "permute").tags(Tags::NOT_DECOMPOSED),
+    copy_of!("aten::select_copy.int(Tensor self, int dim, SymInt index) -> Tensor", "select.int")
         .tags(Tags::NOT_DECOMPOSED),
     copy_of!(
         "aten::slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) \
              -> Tensor",
-        "aten.slice.Tensor"
+        "slice.Tensor"
     )
     .tags(Tags::NOT_DECOMPOSED),
-    copy_of!("aten::split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", "aten.split.Tensor")
+    copy_of!("aten::split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", "split.Tensor")
         .tags(Tags::NOT_DECOMPOSED),
     copy_of!(
         "aten::split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
-        "aten.split_with_sizes.default"
+        "split_with_sizes"
     ),
-    copy_of!("aten::squeeze_copy(Tensor self) -> Tensor", "aten.squeeze.default"),
-    copy_of!("aten::squeeze_copy.dim(Tensor self, int dim) -> Tensor", "aten.squeeze.dim"),
-    copy_of!("aten::squeeze_copy.dims(Tensor self, int[] dim) -> Tensor", "aten.squeeze.dims"),
-    copy_of!("aten::t_copy(Tensor self) -> Tensor", "aten.t.default"),
-    copy_of!("aten::transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor", "aten.transpose.int"),
-    copy_of!("aten::unbind_copy.int(Tensor self, int dim=0) -> Tensor[]", "aten.unbind.int").tags(Tags::NOT_DECOMPOSED),
-    copy_of!("aten::unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor", "aten.unfold.default"),
-    copy_of!("aten::unsqueeze_copy(Tensor self, int dim) -> Tensor", "aten.unsqueeze.default"),
+    copy_of!("aten::squeeze_copy(Tensor self) -> Tensor", "squeeze"),
+    copy_of!("aten::squeeze_copy.dim(Tensor self, int dim) -> Tensor", "squeeze.dim"),
+    copy_of!("aten::squeeze_copy.dims(Tensor self, int[] dim) -> Tensor", "squeeze.dims"),
+    copy_of!("aten::t_copy(Tensor self) -> Tensor", "t"),
+    copy_of!("aten::transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor", "transpose.int"),
+    copy_of!("aten::unbind_copy.int(Tensor self, int dim=0) -> Tensor[]", "unbind.int").tags(Tags::NOT_DECOMPOSED),
+    copy_of!("aten::unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor", "unfold"),
+    copy_of!("aten::unsqueeze_copy(Tensor self, int dim) -> Tensor", "unsqueeze"),
     // Of a copy, nobody sees whether it could have been a view.
-    copy_of!("aten::view_copy(Tensor self, SymInt[] size) -> Tensor", "aten.reshape.default")
-        .tags(Tags::NOT_DECOMPOSED),
-    copy_of!("aten::view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", "aten.view.dtype")
-        .tags(Tags::NOT_DECOMPOSED),
+    copy_of!("aten::view_copy(Tensor self, SymInt[] size) -> Tensor", "reshape").tags(Tags::NOT_DECOMPOSED),
+    copy_of!("aten::view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", "view.dtype").tags(Tags::NOT_DECOMPOSED),
 ];
 
 fn copy(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, view: &str) -> Result<Vec<Traced>> {
-    let is_positional = |at: &usize| !args.op.schema.args[*at].is_kwarg_only;
-    let values: Vec<Traced> = (0..args.values.len()).filter(is_positional).map(|at| args.values[at].clone()).collect();
-    let views = cx.call_all(view, values)?;
+    let specs = args.op.schema.args.iter().zip(&args.values);
+    let positional = specs.filter(|(spec, _)| !spec.is_kwarg_only).map(|(_, it)| it);
+    let views = cx.aten_all(view, positional, &[])?;
     views.into_iter().map(|it| copied(cx, it)).collect()
 }
 
@@ -67,7 +61,7 @@ fn copied(cx: &mut Cx<'_>, value: Traced) -> Result<Traced> {
         Value::List(items) => Ok(Value::List(items.into_iter().map(|it| copied(cx, it)).collect::<Result<_>>()?)),
         view => {
             let format = [("memory_format", Value::MemoryFormat(MemoryFormat::Contiguous))];
-            cx.call_with("aten.clone.default", [view], &format)
+            cx.aten_with("clone", [&view], &format)
         }
     }
 }

@@ -48,19 +48,19 @@ pub(crate) const OPS: &[OpDef] = &[
         |args| among_zeros(args, slice_of_args),
     )
     .doc("The gradient of `slice`: zeros but for the slice.")
-    .decompose(|cx, args| written_to_zeros(cx, args, "aten.slice_scatter.default")),
+    .decompose(|cx, args| written_to_zeros(cx, args, "slice_scatter")),
     OpDef::new(
         "aten::select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
         |args| among_zeros(args, select_of_args),
     )
     .doc("The gradient of `select`: zeros but for one position of a dimension.")
-    .decompose(|cx, args| written_to_zeros(cx, args, "aten.select_scatter.default")),
+    .decompose(|cx, args| written_to_zeros(cx, args, "select_scatter")),
     OpDef::new(
         "aten::diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
         |args| among_zeros(args, diagonal_of_args),
     )
     .doc("The gradient of `diagonal`: zeros but for the diagonal.")
-    .decompose(|cx, args| written_to_zeros(cx, args, "aten.diagonal_scatter.default")),
+    .decompose(|cx, args| written_to_zeros(cx, args, "diagonal_scatter")),
     OpDef::new(
         "aten::unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
         |args| among_zeros(args, unfold_of_args),
@@ -105,7 +105,7 @@ fn among_zeros(
 }
 
 fn written_to_zeros(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, scatter: &str) -> Result<Vec<Traced>> {
-    let [grad, sizes] = [0, 1].map(|index| args.values[index].clone());
-    let zeros = cx.call("aten.new_zeros.default", [grad.clone(), sizes])?;
-    Ok(vec![cx.call(scatter, [zeros, grad].into_iter().chain(args.values[2..].iter().cloned()))?])
+    let (grad, sizes) = (&args.values[0], &args.values[1]);
+    let zeros = cx.aten("new_zeros", [grad, sizes])?;
+    Ok(vec![cx.aten(scatter, [&zeros, grad].into_iter().chain(&args.values[2..]))?])
 }

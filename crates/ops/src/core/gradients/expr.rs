@@ -141,7 +141,7 @@ impl Expr {
             }
             Node::Call { op, args, kwargs } => {
                 let args = args.iter().map(|it| it.eval(cx, memo)).collect::<Result<Vec<_>>>()?;
-                cx.call_all_with(op, args, kwargs)?
+                cx.call(op, &args, kwargs)?
             }
             Node::Result(call, index) => vec![call.eval_all(cx, memo)?.swap_remove(*index)],
             Node::Item(list, index) => match list.eval(cx, memo)? {
@@ -152,7 +152,7 @@ impl Expr {
                 let value = it.eval(cx, memo)?;
                 match value {
                     Value::Tensor(tensor) if cx.meta(tensor).dtype.is_complex() => {
-                        vec![cx.call("aten.conj_physical.default", [value])?]
+                        vec![cx.aten("conj_physical", [&value])?]
                     }
                     real => vec![real],
                 }

@@ -240,7 +240,7 @@ fn fit(cx: &mut Cx<'_>, op: Option<&Op>, tensor: TensorRef, grad: TensorRef) -> 
     let (dtype, sizes) = (cx.meta(tensor).dtype, cx.meta(tensor).sizes.clone());
     let mut res: Traced = grad.into();
     if cx.meta(grad).dtype.is_complex() && !dtype.is_complex() {
-        res = cx.call("aten.real.default", [res])?;
+        res = cx.aten("real", [&res])?;
     }
     let given = cx.meta(grad).sizes.clone();
     if given != sizes {
@@ -255,16 +255,16 @@ fn fit(cx: &mut Cx<'_>, op: Option<&Op>, tensor: TensorRef, grad: TensorRef) -> 
             return Err(bad());
         }
         let dims: Vec<i64> = (0..given.len()).filter(|it| is_summed(*it)).map(|it| it as i64).collect();
-        res = cx.call("aten.sum.dim_IntList", [res, Value::ints(&dims), Value::Bool(true)])?;
+        res = cx.aten("sum.dim_IntList", [&res, &Value::ints(&dims), &Value::Bool(true)])?;
         if n_new > 0 {
             let sizes = sizes.iter().cloned().map(Value::Int).collect();
-            res = cx.call("aten.view.default", [res, Value::List(sizes)])?;
+            res = cx.aten("view", [&res, &Value::List(sizes)])?;
         }
     }
     if let Value::Tensor(it) = res
         && cx.meta(it).dtype != dtype
     {
-        res = cx.call_with("aten._to_copy.default", [res], &[("dtype", Value::DType(dtype))])?;
+        res = cx.aten_with("_to_copy", [&res], &[("dtype", Value::DType(dtype))])?;
     }
     match res {
         Value::Tensor(it) => Ok(it),
@@ -300,7 +300,7 @@ fn add_all(cx: &mut Cx<'_>, gradients: &mut Gradients, arg: &Traced, grad: &Trac
 fn add(cx: &mut Cx<'_>, gradients: &mut Gradients, tensor: TensorRef, grad: TensorRef) -> Result<()> {
     let sum = match gradients.get(&tensor) {
         None => grad,
-        Some(&so_far) => match cx.call("aten.add.Tensor", [so_far.into(), grad.into()])? {
+        Some(&so_far) => match cx.aten("add.Tensor", [&so_far.into(), &grad.into()])? {
             Value::Tensor(it) => it,
             other => unreachable!("the sum of two tensors is a {}", other.kind_name()),
         },
