@@ -189,7 +189,7 @@ fn formulas(backward: &str, it: &Backward<'_>) -> Vec<Expr> {
     let (n_args, n_results) = (it.args.values.len(), it.op().schema.returns.len());
     let grads = Expr::list((0..n_results).map(|at| it.opt_grad(at).unwrap_or_else(Expr::none)));
     let (inputs, results) = (Expr::list((0..n_args).map(|at| it.arg(at))), (0..n_results).map(|at| it.result(at)));
-    let gradients = Expr::call(backward.to_string(), [grads, inputs, Expr::list(results)]);
+    let gradients = Expr::call(backward, [grads, inputs, Expr::list(results)]);
     let of_arg = |(at, value): (usize, &tracefx_ops::Traced)| {
         let gradient = gradients.item(at);
         match value {

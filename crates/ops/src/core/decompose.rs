@@ -4,7 +4,8 @@
 //! A decomposition names operators of ATen as PyTorch's Python does, and lends their arguments:
 //! `cx.aten("add.Tensor", [&a, &b])`, or [`Cx::aten_with`] where there are keyword arguments and [`Cx::aten_all`] where
 //! there are several results. Arguments that are computed are any iterator over values, `&args.values[..3]` too.
-//! [`Cx::call`] takes a qualified name, for an operator that may be of another namespace.
+//! Formulas ([`Expr`](crate::Expr)) name operators alike. Only an operator that may be of another namespace is called by
+//! its qualified name, with [`Cx::call`].
 
 use crate::Value;
 use tracefx_core::Result;

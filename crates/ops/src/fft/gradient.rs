@@ -13,7 +13,7 @@ fn last_dim(it: &Backward<'_>) -> Result<usize> {
 }
 
 fn transformed(it: &Backward<'_>, grad: Expr, is_forward: bool) -> Expr {
-    Expr::call("aten._fft_c2c.default", [grad, it.arg(1), it.arg(2), is_forward.into()])
+    Expr::aten("_fft_c2c", [grad, it.arg(1), it.arg(2), is_forward.into()])
 }
 
 pub(crate) fn c2c(it: &Backward<'_>) -> Formulas {
@@ -30,7 +30,7 @@ pub(crate) fn r2c(it: &Backward<'_>) -> Formulas {
         if let Some(last) = pad.last_mut() {
             *last = whole - given;
         }
-        grad = Expr::call("aten.constant_pad_nd.default", [grad, pad[..].into()]);
+        grad = Expr::aten("constant_pad_nd", [grad, pad[..].into()]);
     }
     Ok(vec![transformed(it, grad, false)])
 }
@@ -39,9 +39,9 @@ pub(crate) fn r2c(it: &Backward<'_>) -> Formulas {
 pub(crate) fn c2r(it: &Backward<'_>) -> Formulas {
     let dim = last_dim(it)?;
     let (half, whole) = (&it.sizes(0)?[dim], &it.result_meta(0)?.sizes[dim]);
-    let grad = Expr::call("aten._fft_r2c.default", [it.grad(), it.arg(1), it.arg(2), true.into()]);
+    let grad = Expr::aten("_fft_r2c", [it.grad(), it.arg(1), it.arg(2), true.into()]);
     let end = &(whole - half) + &SymInt::ONE;
     let part = |start: &SymInt, end: &SymInt| grad.narrow(dim as i64, start, end);
     let parts = [part(&SymInt::ZERO, &SymInt::ONE), part(&SymInt::ONE, &end) * 2.0, part(&end, half)];
-    Ok(vec![Expr::call("aten.cat.default", [Expr::list(parts), (dim as i64).into()])])
+    Ok(vec![Expr::aten("cat", [Expr::list(parts), (dim as i64).into()])])
 }

@@ -8,45 +8,45 @@ type Formulas = Result<Vec<Expr>>;
 
 /// Zeros of the sizes of the first argument.
 fn zeros(it: &Backward<'_>) -> Result<Expr> {
-    Ok(Expr::call("aten.new_zeros.default", [it.grad(), it.sizes(0)?.into()]))
+    Ok(Expr::aten("new_zeros", [it.grad(), it.sizes(0)?.into()]))
 }
 
 pub(crate) fn gather(it: &Backward<'_>) -> Formulas {
-    Ok(vec![Expr::call("aten.scatter_add.default", [zeros(it)?, it.arg(1), it.arg(2), it.grad()])])
+    Ok(vec![Expr::aten("scatter_add", [zeros(it)?, it.arg(1), it.arg(2), it.grad()])])
 }
 
 pub(crate) fn index_select(it: &Backward<'_>) -> Formulas {
-    Ok(vec![Expr::call("aten.index_add.default", [zeros(it)?, it.arg(1), it.arg(2), it.grad()])])
+    Ok(vec![Expr::aten("index_add", [zeros(it)?, it.arg(1), it.arg(2), it.grad()])])
 }
 
 pub(crate) fn index(it: &Backward<'_>) -> Formulas {
-    Ok(vec![Expr::call("aten.index_put.default", [zeros(it)?, it.arg(1), it.grad(), true.into()])])
+    Ok(vec![Expr::aten("index_put", [zeros(it)?, it.arg(1), it.grad(), true.into()])])
 }
 
 pub(crate) fn index_put(it: &Backward<'_>) -> Formulas {
     let grad = it.grad();
     let of_self = match it.args.bool(3)? {
         true => grad.clone(),
-        false => Expr::call("aten.index_put.default", [grad.clone(), it.arg(1), it.arg(2).zeros_like()]),
+        false => Expr::aten("index_put", [grad.clone(), it.arg(1), it.arg(2).zeros_like()]),
     };
-    Ok(vec![of_self, Expr::none(), Expr::call("aten.index.Tensor", [grad, it.arg(1)])])
+    Ok(vec![of_self, Expr::none(), Expr::aten("index.Tensor", [grad, it.arg(1)])])
 }
 
 /// What is read of a gradient at the indices, with zeros for the rest of a larger source.
 fn gathered(it: &Backward<'_>, grad: &Expr) -> Result<Expr> {
-    let read = Expr::call("aten.gather.default", [grad.clone(), it.arg(1), it.arg(2)]);
+    let read = Expr::aten("gather", [grad.clone(), it.arg(1), it.arg(2)]);
     let (index, source) = (it.sizes(2)?, it.sizes(3)?);
     if index == source {
         return Ok(read);
     }
     let rest = |(index, source): (&SymInt, &SymInt)| [SymInt::from(0), source - index];
     let pad: Vec<SymInt> = index.iter().zip(source).rev().flat_map(rest).collect();
-    Ok(Expr::call("aten.constant_pad_nd.default", [read, pad[..].into()]))
+    Ok(Expr::aten("constant_pad_nd", [read, pad[..].into()]))
 }
 
 /// The gradient where nothing was written.
 fn kept(it: &Backward<'_>, grad: &Expr) -> Expr {
-    Expr::call("aten.scatter.value", [grad.clone(), it.arg(1), it.arg(2), 0.into()])
+    Expr::aten("scatter.value", [grad.clone(), it.arg(1), it.arg(2), 0.into()])
 }
 
 pub(crate) fn scatter(it: &Backward<'_>) -> Formulas {
@@ -65,7 +65,7 @@ pub(crate) fn scatter_add(it: &Backward<'_>) -> Formulas {
 fn of_source(it: &Backward<'_>) -> Result<Expr> {
     let sizes = it.sizes(3)?;
     let index = if sizes.is_empty() { it.arg(2).reshape(&[]) } else { it.arg(2) };
-    let read = Expr::call("aten.index_select.default", [it.grad(), it.arg(1), index]);
+    let read = Expr::aten("index_select", [it.grad(), it.arg(1), index]);
     Ok(if sizes.is_empty() { read.reshape(&[]) } else { read.expand(sizes) })
 }
 
@@ -75,14 +75,14 @@ pub(crate) fn index_add(it: &Backward<'_>) -> Formulas {
 }
 
 pub(crate) fn index_copy(it: &Backward<'_>) -> Formulas {
-    let rest = Expr::call("aten.index_fill.int_Scalar", [it.grad(), it.arg(1), it.arg(2), 0.into()]);
+    let rest = Expr::aten("index_fill.int_Scalar", [it.grad(), it.arg(1), it.arg(2), 0.into()]);
     Ok(vec![rest, Expr::none(), Expr::none(), of_source(it)?])
 }
 
 /// A value for many places gets the sum over them, each counted once.
 pub(crate) fn index_fill(it: &Backward<'_>) -> Formulas {
     let filled =
-        |base: Expr, value: i64| Expr::call("aten.index_fill.int_Scalar", [base, it.arg(1), it.arg(2), value.into()]);
+        |base: Expr, value: i64| Expr::aten("index_fill.int_Scalar", [base, it.arg(1), it.arg(2), value.into()]);
     let rest = filled(it.grad(), 0);
     let is_filled = filled(it.grad().zeros_like(), 1);
     Ok(vec![rest, Expr::none(), Expr::none(), it.grad().where_else_zero(&is_filled).sum()])
@@ -92,9 +92,9 @@ pub(crate) fn put(it: &Backward<'_>) -> Formulas {
     let grad = it.grad();
     let of_self = match it.args.bool(3)? {
         true => grad.clone(),
-        false => Expr::call("aten.put.default", [grad.clone(), it.arg(1), it.arg(2).zeros_like()]),
+        false => Expr::aten("put", [grad.clone(), it.arg(1), it.arg(2).zeros_like()]),
     };
-    let source = Expr::call("aten.take.default", [grad, it.arg(1)]).reshape(it.sizes(2)?);
+    let source = Expr::aten("take", [grad, it.arg(1)]).reshape(it.sizes(2)?);
     Ok(vec![of_self, Expr::none(), source])
 }
 
@@ -123,7 +123,7 @@ fn reduced(it: &Backward<'_>, reduction: &str, includes_self: bool, places: &Pla
             let of_self = &grad * (places.reduce)(&own, &source) / &own;
             let is_zero = source.eq(0);
             let n_zeros = (places.read)(&(places.add)(&this.zeros_like(), &as_number(&is_zero, &source)));
-            let is_only = Expr::call("aten.logical_and.default", [is_zero.clone(), n_zeros.eq(1)]);
+            let is_only = Expr::aten("logical_and", [is_zero.clone(), n_zeros.eq(1)]);
             let others = (places.reduce)(&this, &source.masked_fill(&is_only, 1.0));
             let quotient = (places.read)(&(&grad * &result)) / source.masked_fill(&is_zero, 1.0);
             (of_self, (places.read)(&(&grad * others)).where_else(&is_only, &quotient))
@@ -159,11 +159,11 @@ pub(crate) fn scatter_reduce(it: &Backward<'_>) -> Formulas {
         it.args.str(4)?,
         it.args.bool(5)?,
         &Places {
-            read: &|from| Expr::call("aten.gather.default", [from.clone(), it.arg(1), it.arg(2)]),
-            add: &|base, source| Expr::call("aten.scatter_add.default", place(base, source)),
+            read: &|from| Expr::aten("gather", [from.clone(), it.arg(1), it.arg(2)]),
+            add: &|base, source| Expr::aten("scatter_add", place(base, source)),
             reduce: &|base, source| {
                 let args = place(base, source).into_iter().chain([reduction.clone()]);
-                Expr::call_with("aten.scatter_reduce.two", args, &[("include_self", includes_self.clone())])
+                Expr::aten_with("scatter_reduce.two", args, &[("include_self", includes_self.clone())])
             },
             erase: &|from| kept(it, from),
         },
@@ -178,13 +178,13 @@ pub(crate) fn index_reduce(it: &Backward<'_>) -> Formulas {
         it.args.str(4)?,
         it.args.bool(5)?,
         &Places {
-            read: &|from| Expr::call("aten.index_select.default", [from.clone(), it.arg(1), it.arg(2)]),
-            add: &|base, source| Expr::call("aten.index_add.default", place(base, source)),
+            read: &|from| Expr::aten("index_select", [from.clone(), it.arg(1), it.arg(2)]),
+            add: &|base, source| Expr::aten("index_add", place(base, source)),
             reduce: &|base, source| {
                 let args = place(base, source).into_iter().chain([reduction.clone()]);
-                Expr::call_with("aten.index_reduce.default", args, &[("include_self", includes_self.clone())])
+                Expr::aten_with("index_reduce", args, &[("include_self", includes_self.clone())])
             },
-            erase: &|from| Expr::call("aten.index_fill.int_Scalar", [from.clone(), it.arg(1), it.arg(2), 0.into()]),
+            erase: &|from| Expr::aten("index_fill.int_Scalar", [from.clone(), it.arg(1), it.arg(2), 0.into()]),
         },
     )
 }

@@ -41,12 +41,12 @@ pub(crate) fn cdist(it: &Backward<'_>) -> Formulas {
 pub(crate) fn pdist(it: &Backward<'_>) -> Formulas {
     let (p, x) = (it.args.float(1)?, it.arg(0));
     let n = Expr::from(&it.sizes(0)?[0]);
-    let pairs = Expr::call("aten.triu_indices.default", [n.clone(), n, 1.into()]);
-    let of_pair = |at: i64| Expr::call("aten.select.int", [pairs.clone(), 0.into(), at.into()]);
+    let pairs = Expr::aten("triu_indices", [n.clone(), n, 1.into()]);
+    let of_pair = |at: i64| Expr::aten("select.int", [pairs.clone(), 0.into(), at.into()]);
     let (first, second) = (of_pair(0), of_pair(1));
-    let points = |at: &Expr| Expr::call("aten.index_select.default", [x.clone(), 0.into(), at.clone()]);
+    let points = |at: &Expr| Expr::aten("index_select", [x.clone(), 0.into(), at.clone()]);
     let difference = points(&first) - points(&second);
     let grads = of_difference(&it.grad().unsqueeze(-1), &difference, &it.result(0).unsqueeze(-1), p);
-    let add = |base: Expr, at: Expr, grads: Expr| Expr::call("aten.index_add.default", [base, 0.into(), at, grads]);
+    let add = |base: Expr, at: Expr, grads: Expr| Expr::aten("index_add", [base, 0.into(), at, grads]);
     Ok(vec![add(add(x.zeros_like(), first, grads.clone()), second, -grads)])
 }

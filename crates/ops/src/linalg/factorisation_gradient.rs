@@ -14,7 +14,7 @@ fn solve_triangle(matrix: &Expr, other: &Expr, kind: Triangle) -> Expr {
         ("left", Value::Bool(kind.left)),
         ("unitriangular", Value::Bool(kind.unit)),
     ];
-    Expr::call_with("aten.linalg_solve_triangular.default", [matrix.clone(), other.clone()], &options)
+    Expr::aten_with("linalg_solve_triangular", [matrix.clone(), other.clone()], &options)
 }
 
 /// Which triangle, on which side, and whether its diagonal is ones.
@@ -29,16 +29,16 @@ const LOWER: Triangle = Triangle { upper: false, left: true, unit: false };
 const UPPER: Triangle = Triangle { upper: true, left: true, unit: false };
 
 fn tril(it: &Expr, diagonal: i64) -> Expr {
-    Expr::call("aten.tril.default", [it.clone(), diagonal.into()])
+    Expr::aten("tril", [it.clone(), diagonal.into()])
 }
 
 fn triu(it: &Expr, diagonal: i64) -> Expr {
-    Expr::call("aten.triu.default", [it.clone(), diagonal.into()])
+    Expr::aten("triu", [it.clone(), diagonal.into()])
 }
 
 /// Matrices with these diagonals.
 fn diagonal_of(it: &Expr) -> Expr {
-    it.unary("aten.diag_embed.default")
+    it.unary("diag_embed")
 }
 
 /// The diagonal of gradients of real values, in the dtype of the matrix that they are of: no product takes two dtypes.
@@ -47,12 +47,12 @@ fn diagonal_of_values(it: &Backward<'_>, grad: &Expr) -> Result<Expr> {
     if !dtype.is_complex() {
         return Ok(diagonal);
     }
-    Ok(Expr::call_with("aten._to_copy.default", [diagonal], &[("dtype", Value::DType(dtype))]))
+    Ok(Expr::aten_with("_to_copy", [diagonal], &[("dtype", Value::DType(dtype))]))
 }
 
 /// Where a square matrix of `n` rows has its diagonal.
 fn is_diagonal(n: &SymInt) -> Expr {
-    Expr::call_with("aten.eye.default", [Expr::from(n)], &[("dtype", Value::DType(DType::Bool))])
+    Expr::aten_with("eye", [Expr::from(n)], &[("dtype", Value::DType(DType::Bool))])
 }
 
 /// The rows and the columns of an argument.
@@ -76,10 +76,10 @@ pub(crate) fn det(it: &Backward<'_>) -> Formulas {
     } else {
         f64::from(f32::EPSILON)
     };
-    let factors = Expr::call("aten.linalg_lu_factor_ex.default", [it.arg(0)]);
-    let permutation = Expr::call("aten.lu_unpack.default", [factors.clone(), factors.result(1)]);
+    let factors = Expr::aten("linalg_lu_factor_ex", [it.arg(0)]);
+    let permutation = Expr::aten("lu_unpack", [factors.clone(), factors.result(1)]);
     let (lower, upper) = (permutation.result(1), permutation.result(2));
-    let is_singular = Expr::call("aten.logical_and.default", [is_diagonal(n), upper.eq(0.0)]);
+    let is_singular = Expr::aten("logical_and", [is_diagonal(n), upper.eq(0.0)]);
     let upper = upper.masked_fill(&is_singular, tiny);
     let scale = (it.grad() * it.result(0).conj()).unsqueeze(-1);
     let batch = it.sizes(0)?.split_last().map_or(&[][..], |(_, rest)| rest);
@@ -111,7 +111,7 @@ pub(crate) fn pseudo_inverse(it: &Backward<'_>) -> Formulas {
 
 /// The sign of a real determinant is a step; that of a complex one turns.
 pub(crate) fn slogdet(it: &Backward<'_>) -> Formulas {
-    let inverse = Expr::call("aten.linalg_inv_ex.default", [it.arg(0)]);
+    let inverse = Expr::aten("linalg_inv_ex", [it.arg(0)]);
     let mut scale = it.grad_of(1);
     if let (true, Some(grad)) = (it.meta(0)?.dtype.is_complex(), it.opt_grad(0)) {
         let turn = (grad.conj() * it.result(0)).imag();
@@ -124,7 +124,7 @@ pub(crate) fn solve(it: &Backward<'_>) -> Formulas {
     let left = it.args.bool(2)?;
     let (matrix, solution) = (it.arg(0), it.result(0));
     let side = [("left", Value::Bool(left))];
-    let other = Expr::call_with("aten.linalg_solve.default", [matrix.adjoint(), it.grad()], &side);
+    let other = Expr::aten_with("linalg_solve", [matrix.adjoint(), it.grad()], &side);
     let (a, b) = (it.sizes(0)?, it.sizes(1)?);
     let is_vector = b.len() == 1 || a.len() == b.len() + 1 && a[..a.len() - 1] == *b;
     let product = match (is_vector, left) {
@@ -140,14 +140,14 @@ pub(crate) fn lu_solve(it: &Backward<'_>) -> Formulas {
     let (left, is_adjoint) = (it.args.bool(3)?, it.args.bool(4)?);
     let (factors, pivots, solution) = (it.arg(0), it.arg(1), it.result(0));
     let options = [("left", Value::Bool(left)), ("adjoint", Value::Bool(!is_adjoint))];
-    let other = Expr::call_with("aten.linalg_lu_solve.default", [factors.clone(), pivots.clone(), it.grad()], &options);
+    let other = Expr::aten_with("linalg_lu_solve", [factors.clone(), pivots.clone(), it.grad()], &options);
     let of_matrix = match (left, is_adjoint) {
         (true, false) => other.matmul(&solution.adjoint()),
         (true, true) => solution.matmul(&other.adjoint()),
         (false, false) => solution.adjoint().matmul(&other),
         (false, true) => other.adjoint().matmul(&solution),
     };
-    let permutation = Expr::call("aten.lu_unpack.default", [factors, pivots]);
+    let permutation = Expr::aten("lu_unpack", [factors, pivots]);
     let (lower, upper) = (permutation.result(1), permutation.result(2));
     let inner = permutation.adjoint().matmul(&of_matrix);
     let of_factors = tril(&inner.matmul(&upper.adjoint()), -1) + triu(&lower.adjoint().matmul(&inner), 0);
@@ -217,7 +217,7 @@ pub(crate) fn qr(it: &Backward<'_>) -> Formulas {
     }
     let res = solve_triangle(&square.adjoint(), &outer, Triangle { left: false, ..LOWER });
     Ok(vec![match rest {
-        Some(rest) => Expr::call("aten.cat.default", [Expr::list([res, rest]), (-1).into()]),
+        Some(rest) => Expr::aten("cat", [Expr::list([res, rest]), (-1).into()]),
         None => res,
     }])
 }
@@ -230,11 +230,10 @@ fn is_less(a: &SymInt, b: &SymInt) -> bool {
 pub(crate) fn matrix_exp(it: &Backward<'_>) -> Formulas {
     let (_, n) = extents(it, 0)?;
     let (adjoint, grad) = (it.arg(0).adjoint(), it.grad());
-    let beside =
-        |a: &Expr, b: &Expr, dim: i64| Expr::call("aten.cat.default", [Expr::list([a.clone(), b.clone()]), dim.into()]);
+    let beside = |a: &Expr, b: &Expr, dim: i64| Expr::aten("cat", [Expr::list([a.clone(), b.clone()]), dim.into()]);
     let above = beside(&adjoint, &grad, -1);
     let below = beside(&adjoint.zeros_like(), &adjoint, -1);
-    let exponential = beside(&above, &below, -2).unary("aten.linalg_matrix_exp.default");
+    let exponential = beside(&above, &below, -2).unary("linalg_matrix_exp");
     let twice = n + n;
     Ok(vec![exponential.narrow(-2, 0, n).narrow(-1, n, &twice)])
 }
@@ -243,7 +242,7 @@ pub(crate) fn eigh(it: &Backward<'_>) -> Formulas {
     let (_, n) = extents(it, 0)?;
     let (mut values, mut vectors) = (it.result(0), it.result(1));
     if !it.args.bool(2)? {
-        values = Expr::call("aten._linalg_eigh.default", [it.arg(0), it.arg(1), true.into()]);
+        values = Expr::aten("_linalg_eigh", [it.arg(0), it.arg(1), true.into()]);
         vectors = values.result(1);
     }
     let of_values = it.opt_grad(0).map(|grad| diagonal_of_values(it, &grad)).transpose()?;
@@ -266,7 +265,7 @@ pub(crate) fn svd(it: &Backward<'_>) -> Formulas {
     let n = if is_less(columns, rows) { columns } else { rows };
     let (mut u, mut s, mut v) = (it.result(0), it.result(1), it.result(2));
     if !it.args.bool(2)? {
-        u = Expr::call("aten._linalg_svd.default", [it.arg(0), false.into(), true.into()]);
+        u = Expr::aten("_linalg_svd", [it.arg(0), false.into(), true.into()]);
         (s, v) = (u.result(1), u.result(2));
     }
     let is_full = it.args.bool(1)?;
@@ -304,7 +303,7 @@ pub(crate) fn svd(it: &Backward<'_>) -> Formulas {
 /// Zeros below, or to the right.
 fn padded(it: &Expr, columns: SymInt, rows: SymInt) -> Expr {
     let zero = SymInt::from(0);
-    Expr::call("aten.constant_pad_nd.default", [it.clone(), [zero.clone(), columns, zero, rows][..].into()])
+    Expr::aten("constant_pad_nd", [it.clone(), [zero.clone(), columns, zero, rows][..].into()])
 }
 
 /// The two triangles share a matrix.
@@ -322,7 +321,7 @@ pub(crate) fn lu_unpack(it: &Backward<'_>) -> Formulas {
 /// The gradient of both triangles of the square in front; the rest of the rows or columns follows from it.
 pub(crate) fn lu_factor(it: &Backward<'_>) -> Formulas {
     let (rows, columns) = extents(it, 0)?;
-    let permutation = Expr::call("aten.lu_unpack.default", [it.result(0), it.result(1)]);
+    let permutation = Expr::aten("lu_unpack", [it.result(0), it.result(1)]);
     let (lower, upper) = (permutation.result(1), permutation.result(2));
     let (grad, is_wide) = (it.grad(), is_less(rows, columns));
     let n = if is_wide { rows } else { columns };
@@ -346,7 +345,7 @@ pub(crate) fn lu_factor(it: &Backward<'_>) -> Formulas {
     let inner = solve_triangle(&first_upper.adjoint(), &inner, Triangle { left: false, ..LOWER });
     let square = solve_triangle(&first_lower.adjoint(), &inner, unit(true, true));
     let res = match rest {
-        Some((rest, dim)) => Expr::call("aten.cat.default", [Expr::list([square, rest]), dim.into()]),
+        Some((rest, dim)) => Expr::aten("cat", [Expr::list([square, rest]), dim.into()]),
         None => square,
     };
     Ok(vec![permutation.matmul(&res)])

@@ -13,15 +13,15 @@ fn conj_of(it: &Backward<'_>, index: usize) -> Result<Scalar> {
 
 /// `a @ b`, with the gradient of the product.
 fn factors(op: &'static str, grad: &Expr, a: &Expr, b: &Expr) -> [Expr; 2] {
-    [Expr::call(op, [grad.clone(), b.adjoint()]), Expr::call(op, [a.adjoint(), grad.clone()])]
+    [Expr::aten(op, [grad.clone(), b.adjoint()]), Expr::aten(op, [a.adjoint(), grad.clone()])]
 }
 
 pub(crate) fn mm(it: &Backward<'_>) -> Formulas {
-    Ok(factors("aten.mm.default", &it.grad(), &it.arg(0), &it.arg(1)).into())
+    Ok(factors("mm", &it.grad(), &it.arg(0), &it.arg(1)).into())
 }
 
 pub(crate) fn bmm(it: &Backward<'_>) -> Formulas {
-    Ok(factors("aten.bmm.default", &it.grad(), &it.arg(0), &it.arg(1)).into())
+    Ok(factors("bmm", &it.grad(), &it.arg(0), &it.arg(1)).into())
 }
 
 /// `beta * self + alpha * (a @ b)`.
@@ -32,18 +32,18 @@ fn added(it: &Backward<'_>, factors: [Expr; 2]) -> Formulas {
 }
 
 pub(crate) fn addmm(it: &Backward<'_>) -> Formulas {
-    added(it, factors("aten.mm.default", &it.grad(), &it.arg(1), &it.arg(2)))
+    added(it, factors("mm", &it.grad(), &it.arg(1), &it.arg(2)))
 }
 
 pub(crate) fn baddbmm(it: &Backward<'_>) -> Formulas {
-    added(it, factors("aten.bmm.default", &it.grad(), &it.arg(1), &it.arg(2)))
+    added(it, factors("bmm", &it.grad(), &it.arg(1), &it.arg(2)))
 }
 
 /// The products of all batches are summed.
 pub(crate) fn addbmm(it: &Backward<'_>) -> Formulas {
     let (a, b) = (it.sizes(1)?, it.sizes(2)?);
     let grad = it.grad().unsqueeze(0).expand(&[a[0].clone(), a[1].clone(), b[2].clone()]);
-    added(it, factors("aten.bmm.default", &grad, &it.arg(1), &it.arg(2)))
+    added(it, factors("bmm", &grad, &it.arg(1), &it.arg(2)))
 }
 
 fn outer(a: &Expr, b: &Expr) -> Expr {
@@ -52,13 +52,13 @@ fn outer(a: &Expr, b: &Expr) -> Expr {
 
 pub(crate) fn addmv(it: &Backward<'_>) -> Formulas {
     let (grad, matrix, vector) = (it.grad(), it.arg(1), it.arg(2));
-    let of_vector = Expr::call("aten.mv.default", [matrix.adjoint(), grad.clone()]);
+    let of_vector = Expr::aten("mv", [matrix.adjoint(), grad.clone()]);
     added(it, [outer(&grad, &vector.conj()), of_vector])
 }
 
 pub(crate) fn mv(it: &Backward<'_>) -> Formulas {
     let (grad, matrix, vector) = (it.grad(), it.arg(0), it.arg(1));
-    let of_vector = Expr::call("aten.mv.default", [matrix.adjoint(), grad.clone()]);
+    let of_vector = Expr::aten("mv", [matrix.adjoint(), grad.clone()]);
     Ok(vec![outer(&grad, &vector.conj()), of_vector])
 }
 
@@ -75,7 +75,6 @@ pub(crate) fn vdot(it: &Backward<'_>) -> Formulas {
 
 pub(crate) fn cross(it: &Backward<'_>) -> Formulas {
     let (grad, a, b) = (it.grad(), it.arg(0), it.arg(1));
-    let cross =
-        |a: Expr, b: Expr| Expr::call_with("aten.linalg_cross.default", [a, b], &[("dim", it.args.values[2].clone())]);
+    let cross = |a: Expr, b: Expr| Expr::aten_with("linalg_cross", [a, b], &[("dim", it.args.values[2].clone())]);
     Ok(vec![cross(b.conj(), grad.clone()), cross(grad, a.conj())])
 }

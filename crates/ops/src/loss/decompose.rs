@@ -50,8 +50,8 @@ pub(crate) fn binary_cross_entropy(cx: &mut Cx<'_>, args: &Call<'_>) -> Results 
     let is_mean = args.int(4)? == 1;
     formula(cx, args, |it| {
         let (grad, x, target) = (&it[0], &it[1], &it[2]);
-        let rest = Expr::call("aten.sub.Tensor", [1.into(), x.clone()]);
-        let variance = Expr::call("aten.clamp.default", [x * rest, 1e-12.into()]);
+        let rest = Expr::aten("sub.Tensor", [1.into(), x.clone()]);
+        let variance = Expr::aten("clamp", [x * rest, 1e-12.into()]);
         let mut res = grad * (x - target) / variance;
         if has_weight {
             res = res * &it[3];

@@ -68,7 +68,7 @@ pub(crate) fn layer_norm(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     let over_rows = |it: Expr| if outer.is_empty() { it } else { it.sum_dims(&outer, false) };
     let of_weight = (!args.is_none(5)).then(|| over_rows(grad * &normal));
     let of_bias = (!args.is_none(6)).then(|| match outer.is_empty() {
-        true => grad.unary("aten.clone.default"),
+        true => grad.unary("clone"),
         false => over_rows(grad.clone()),
     });
     let dtypes = [input.dtype, dtype_of(cx, args, 5, input.dtype)?, dtype_of(cx, args, 6, input.dtype)?];
@@ -101,7 +101,7 @@ pub(crate) fn group_norm(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
         Some(it) => it.reshape(&[SymInt::ONE, groups, members]),
         None => {
             let ones: Expr = (&[SymInt::ONE, groups, members][..]).into();
-            Expr::call_with("aten.ones.default", [ones], &[("dtype", Value::DType(computing(input.dtype)))])
+            Expr::aten_with("ones", [ones], &[("dtype", Value::DType(computing(input.dtype)))])
         }
     };
     let c1 = rstd.unsqueeze(-1) * scale;

@@ -8,14 +8,14 @@ type Formulas = Result<Vec<Expr>>;
 
 pub(crate) fn layer_norm(it: &Backward<'_>) -> Formulas {
     let call = [it.grad(), it.arg(0), it.arg(1), it.result(1), it.result(2), it.arg(2), it.arg(3), it.mask([0, 2, 3])];
-    let all = Expr::call("aten.native_layer_norm_backward.default", call);
+    let all = Expr::aten("native_layer_norm_backward", call);
     Ok(vec![all.clone(), Expr::none(), all.result(1), all.result(2)])
 }
 
 pub(crate) fn group_norm(it: &Backward<'_>) -> Formulas {
     let sizes = [3, 4, 5, 6].map(|index| it.arg(index));
     let call = [it.grad(), it.arg(0), it.result(1), it.result(2), it.arg(1)].into_iter().chain(sizes);
-    let all = Expr::call("aten.native_group_norm_backward.default", call.chain([it.mask([0, 1, 2])]));
+    let all = Expr::aten("native_group_norm_backward", call.chain([it.mask([0, 1, 2])]));
     Ok(vec![through_statistics(it, all.clone())?, all.result(1), all.result(2)])
 }
 
@@ -53,7 +53,7 @@ fn batch_norm_of(it: &Backward<'_>, running: [Expr; 2], is_training: bool, eps: 
         it.arg(eps),
         it.mask([0, 1, 2]),
     ];
-    let all = Expr::call("aten.native_batch_norm_backward.default", call);
+    let all = Expr::aten("native_batch_norm_backward", call);
     Ok(vec![all.clone(), all.result(1), all.result(2)])
 }
 

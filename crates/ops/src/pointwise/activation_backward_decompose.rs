@@ -13,21 +13,21 @@ type Results = Result<Vec<Traced>>;
 fn choose(condition: Expr, yes: impl Into<Expr>, no: impl Into<Expr>) -> Expr {
     let (yes, no) = (yes.into(), no.into());
     let op = match (yes.number().is_some(), no.number().is_some()) {
-        (true, true) => "aten.where.Scalar",
-        (true, false) => "aten.where.ScalarSelf",
-        (false, true) => "aten.where.ScalarOther",
-        (false, false) => "aten.where.self",
+        (true, true) => "where.Scalar",
+        (true, false) => "where.ScalarSelf",
+        (false, true) => "where.ScalarOther",
+        (false, false) => "where.self",
     };
-    Expr::call(op, [condition, yes, no])
+    Expr::aten(op, [condition, yes, no])
 }
 
 /// One minus this.
 fn rest(it: &Expr) -> Expr {
-    Expr::call("aten.sub.Tensor", [1.into(), it.clone()])
+    Expr::aten("sub.Tensor", [1.into(), it.clone()])
 }
 
 fn both(a: Expr, b: Expr) -> Expr {
-    Expr::call("aten.bitwise_and.Tensor", [a, b])
+    Expr::aten("bitwise_and.Tensor", [a, b])
 }
 
 pub(crate) fn tanh(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
@@ -68,7 +68,7 @@ pub(crate) fn hardsigmoid(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
 pub(crate) fn hardtanh(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     formula(cx, args, |it| {
         let [grad, x, min, max] = it else { return Err(args.invalid("four arguments")) };
-        let is_outside = Expr::call("aten.bitwise_or.Tensor", [x.le(min), x.ge(max)]);
+        let is_outside = Expr::aten("bitwise_or.Tensor", [x.le(min), x.ge(max)]);
         Ok(choose(is_outside, 0.0, grad))
     })
 }
@@ -116,7 +116,7 @@ pub(crate) fn gelu(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
 pub(crate) fn mish(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     formula(cx, args, |it| {
         let (grad, x) = (&it[0], &it[1]);
-        let tanh = x.unary("aten.softplus.default").tanh();
+        let tanh = x.unary("softplus").tanh();
         let slope = x * x.sigmoid() * rest(&(&tanh * &tanh));
         Ok(grad * (&tanh + slope))
     })
@@ -135,7 +135,7 @@ pub(crate) fn logit(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     formula(cx, args, |it| {
         let (grad, x) = (&it[0], &it[1]);
         let (low, high) = (eps.unwrap_or(0.0), 1.0 - eps.unwrap_or(0.0));
-        let is_inside = Expr::call("aten.logical_and.default", [x.ge(low), x.le(high)]);
+        let is_inside = Expr::aten("logical_and", [x.ge(low), x.le(high)]);
         let outside = if eps.is_some() { 0.0 } else { f64::NAN };
         Ok(choose(is_inside, grad / (x * rest(x)), outside))
     })

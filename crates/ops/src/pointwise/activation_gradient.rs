@@ -10,21 +10,21 @@ type Formulas = Result<Vec<Expr>>;
 macro_rules! of_input {
     ($($name:ident $op:literal $($index:literal)*;)*) => {$(
         pub(crate) fn $name(it: &Backward<'_>) -> Formulas {
-            Ok(vec![Expr::call($op, [it.grad(), it.arg(0), $(it.arg($index)),*])])
+            Ok(vec![Expr::aten($op, [it.grad(), it.arg(0), $(it.arg($index)),*])])
         }
     )*};
 }
 
 of_input! {
-    hardtanh "aten.hardtanh_backward.default" 1 2;
-    threshold "aten.threshold_backward.default" 1;
-    silu "aten.silu_backward.default";
-    mish "aten.mish_backward.default";
-    softplus "aten.softplus_backward.default" 1 2;
-    softshrink "aten.softshrink_backward.default" 1;
-    hardshrink "aten.hardshrink_backward.default" 1;
-    hardsigmoid "aten.hardsigmoid_backward.default";
-    hardswish "aten.hardswish_backward.default";
+    hardtanh "hardtanh_backward" 1 2;
+    threshold "threshold_backward" 1;
+    silu "silu_backward";
+    mish "mish_backward";
+    softplus "softplus_backward" 1 2;
+    softshrink "softshrink_backward" 1;
+    hardshrink "hardshrink_backward" 1;
+    hardsigmoid "hardsigmoid_backward";
+    hardswish "hardswish_backward";
 }
 
 /// The scales at which SELU networks normalise themselves, as in aten/src/ATen/native/Activation.cpp.
@@ -32,16 +32,16 @@ const SELU_ALPHA: f64 = 1.6732632423543772848170429916717;
 const SELU_SCALE: f64 = 1.0507009873554804934193349852946;
 
 pub(crate) fn relu(it: &Backward<'_>) -> Formulas {
-    Ok(vec![Expr::call("aten.threshold_backward.default", [it.grad(), it.result(0), 0.into()])])
+    Ok(vec![Expr::aten("threshold_backward", [it.grad(), it.result(0), 0.into()])])
 }
 
 pub(crate) fn leaky_relu(it: &Backward<'_>) -> Formulas {
-    Ok(vec![Expr::call("aten.leaky_relu_backward.default", [it.grad(), it.arg(0), it.arg(1), false.into()])])
+    Ok(vec![Expr::aten("leaky_relu_backward", [it.grad(), it.arg(0), it.arg(1), false.into()])])
 }
 
 fn elu_of(it: &Backward<'_>, [alpha, scale, input_scale]: [Expr; 3]) -> Formulas {
     let call = [it.grad(), alpha, scale, input_scale, false.into(), it.arg(0)];
-    Ok(vec![Expr::call("aten.elu_backward.default", call)])
+    Ok(vec![Expr::aten("elu_backward", call)])
 }
 
 pub(crate) fn elu(it: &Backward<'_>) -> Formulas {
@@ -67,13 +67,13 @@ pub(crate) fn elu_backward(it: &Backward<'_>) -> Formulas {
     }
     let none = Expr::none;
     let of_x = slope.where_else_zero(&x.lt(0));
-    Ok(vec![Expr::call("aten.elu_backward.default", of_grad), none(), none(), none(), none(), of_x])
+    Ok(vec![Expr::aten("elu_backward", of_grad), none(), none(), none(), none(), of_x])
 }
 
 /// As that of [`elu_backward`].
 pub(crate) fn softplus_backward(it: &Backward<'_>) -> Formulas {
     let (grad, beta) = (it.arg(0), it.args.float(2)?);
-    let of_grad = Expr::call("aten.softplus_backward.default", [it.grad(), it.arg(1), it.arg(2), it.arg(3)]);
+    let of_grad = Expr::aten("softplus_backward", [it.grad(), it.arg(1), it.arg(2), it.arg(3)]);
     let x = it.arg(1) * beta;
     let sigmoid = x.sigmoid();
     let slope = it.grad() * grad * &sigmoid * (1.0 - sigmoid) * beta;
@@ -83,47 +83,47 @@ pub(crate) fn softplus_backward(it: &Backward<'_>) -> Formulas {
 /// As that of [`elu_backward`].
 pub(crate) fn hardswish_backward(it: &Backward<'_>) -> Formulas {
     let (grad, x) = (it.arg(0), it.arg(1));
-    let of_grad = Expr::call("aten.hardswish_backward.default", [it.grad(), x.clone()]);
-    let is_between = Expr::call("aten.logical_and.default", [x.gt(-3.0), x.lt(3.0)]);
+    let of_grad = Expr::aten("hardswish_backward", [it.grad(), x.clone()]);
+    let is_between = Expr::aten("logical_and", [x.gt(-3.0), x.lt(3.0)]);
     Ok(vec![of_grad, (it.grad() * grad / 3.0).where_else_zero(&is_between)])
 }
 
 pub(crate) fn gelu(it: &Backward<'_>) -> Formulas {
     let approximate = [("approximate", it.args.values[1].clone())];
-    Ok(vec![Expr::call_with("aten.gelu_backward.default", [it.grad(), it.arg(0)], &approximate)])
+    Ok(vec![Expr::aten_with("gelu_backward", [it.grad(), it.arg(0)], &approximate)])
 }
 
 pub(crate) fn log_sigmoid(it: &Backward<'_>) -> Formulas {
     let buffer = (-it.arg(0).abs()).exp();
-    Ok(vec![Expr::call("aten.log_sigmoid_backward.default", [it.grad(), it.arg(0), buffer])])
+    Ok(vec![Expr::aten("log_sigmoid_backward", [it.grad(), it.arg(0), buffer])])
 }
 
 pub(crate) fn log_sigmoid_forward(it: &Backward<'_>) -> Formulas {
-    Ok(vec![Expr::call("aten.log_sigmoid_backward.default", [it.grad(), it.arg(0), it.result(1)])])
+    Ok(vec![Expr::aten("log_sigmoid_backward", [it.grad(), it.arg(0), it.result(1)])])
 }
 
 pub(crate) fn prelu_kernel(it: &Backward<'_>) -> Formulas {
-    let both = Expr::call("aten._prelu_kernel_backward.default", [it.grad(), it.arg(0), it.arg(1)]);
+    let both = Expr::aten("_prelu_kernel_backward", [it.grad(), it.arg(0), it.arg(1)]);
     Ok(vec![both.clone(), both.result(1)])
 }
 
 pub(crate) fn rrelu_with_noise(it: &Backward<'_>) -> Formulas {
     let call = [it.grad(), it.arg(0), it.result(1), it.arg(2), it.arg(3), it.arg(4), false.into()];
-    Ok(vec![Expr::call("aten.rrelu_with_noise_backward.default", call)])
+    Ok(vec![Expr::aten("rrelu_with_noise_backward", call)])
 }
 
 /// The gradient of a softmax, from its result.
 fn of_result(it: &Backward<'_>, op: &'static str) -> Formulas {
     let dtype: Traced = Value::DType(it.meta(0)?.dtype);
-    Ok(vec![Expr::call(op, [it.grad(), it.result(0), it.arg(1), dtype.into()])])
+    Ok(vec![Expr::aten(op, [it.grad(), it.result(0), it.arg(1), dtype.into()])])
 }
 
 pub(crate) fn softmax(it: &Backward<'_>) -> Formulas {
-    of_result(it, "aten._softmax_backward_data.default")
+    of_result(it, "_softmax_backward_data")
 }
 
 pub(crate) fn log_softmax(it: &Backward<'_>) -> Formulas {
-    of_result(it, "aten._log_softmax_backward_data.default")
+    of_result(it, "_log_softmax_backward_data")
 }
 
 /// What was kept was scaled up.

@@ -47,7 +47,7 @@ pub(crate) fn div_mode(it: &Backward<'_>) -> Formulas {
 
 fn modulo(it: &Backward<'_>, rounding: &'static str) -> Formulas {
     let mode = [("rounding_mode", crate::Value::Str(rounding.into()))];
-    let quotient = Expr::call_with("aten.div.Tensor_mode", [it.arg(0), it.arg(1)], &mode);
+    let quotient = Expr::aten_with("div.Tensor_mode", [it.arg(0), it.arg(1)], &mode);
     Ok(vec![it.grad(), -it.grad() * quotient])
 }
 
@@ -93,15 +93,13 @@ fn pow_exponent(grad: &Expr, base: &Expr, exponent: &Expr, power: &Expr, is_comp
         None => Some(base.eq(0.0)),
     };
     let is_flat = match (zero_base, is_complex) {
-        (None, true) => exponent.unary("aten.real.default").ge(0.0),
+        (None, true) => exponent.unary("real").ge(0.0),
         (None, false) => exponent.ge(0.0),
-        (Some(is_zero), true) => {
-            Expr::call("aten.logical_and.default", [is_zero, exponent.unary("aten.real.default").ge(0.0)])
-        }
+        (Some(is_zero), true) => Expr::aten("logical_and", [is_zero, exponent.unary("real").ge(0.0)]),
         (Some(is_zero), false) => match exponent.number() {
             Some(number) if number.to_f64() >= 0.0 => is_zero,
             Some(_) => return grad * (power * base.log()).conj(),
-            None => Expr::call("aten.logical_and.default", [is_zero, exponent.ge(0.0)]),
+            None => Expr::aten("logical_and", [is_zero, exponent.ge(0.0)]),
         },
     };
     let slope = match base.number() {
@@ -145,7 +143,7 @@ fn larger_number(
 ) -> Formulas {
     let (grad, x, y) = (it.grad(), it.arg(0), it.arg(1));
     let split = (&grad * 0.5).where_else(&x.eq(&y), &grad);
-    let or_nan = |it: Expr| Expr::call("aten.logical_or.default", [it, y.isnan()]);
+    let or_nan = |it: Expr| Expr::aten("logical_or", [it, y.isnan()]);
     Ok(vec![split.where_else_zero(&or_nan(is_chosen(&x, &y))), split.masked_fill(&or_nan(is_more(&x, &y)), 0.0)])
 }
 
@@ -183,23 +181,23 @@ pub(crate) fn nextafter(it: &Backward<'_>) -> Formulas {
 /// `x * f(y)` that is zero wherever `x` is; `pole` is where the function is minus infinity.
 fn x_times(it: &Backward<'_>, op: &'static str, pole: f64) -> Formulas {
     let (grad, x, y) = (it.grad(), it.arg(0), it.arg(1));
-    let factor = Expr::call(op, [grad.clone(), y.clone()]);
+    let factor = Expr::aten(op, [grad.clone(), y.clone()]);
     let of_x = match (x.number(), y.number()) {
         (Some(_), _) => Expr::none(),
         (None, Some(number)) if number.to_f64() > pole => factor,
         (None, Some(_)) => factor.masked_fill(&x.eq(0.0), 0.0),
-        (None, None) => factor.masked_fill(&Expr::call("aten.logical_and.default", [x.eq(0.0), y.le(pole)]), 0.0),
+        (None, None) => factor.masked_fill(&Expr::aten("logical_and", [x.eq(0.0), y.le(pole)]), 0.0),
     };
     let of_y = if y.number().is_some() { Expr::none() } else { grad * x / (y - pole) };
     Ok(vec![of_x, of_y])
 }
 
 pub(crate) fn xlogy(it: &Backward<'_>) -> Formulas {
-    x_times(it, "aten.xlogy.Tensor", 0.0)
+    x_times(it, "xlogy.Tensor", 0.0)
 }
 
 pub(crate) fn xlog1py(it: &Backward<'_>) -> Formulas {
-    x_times(it, "aten.special_xlog1py.default", -1.0)
+    x_times(it, "special_xlog1py", -1.0)
 }
 
 pub(crate) fn logaddexp(it: &Backward<'_>) -> Formulas {
@@ -209,7 +207,7 @@ pub(crate) fn logaddexp(it: &Backward<'_>) -> Formulas {
 
 pub(crate) fn logaddexp2(it: &Backward<'_>) -> Formulas {
     let (grad, x, y) = (it.grad(), it.arg(0), it.arg(1));
-    let exp2 = |it: Expr| it.unary("aten.exp2.default");
+    let exp2 = |it: Expr| it.unary("exp2");
     Ok(vec![&grad / (exp2(&y - &x) + 1.0), grad / (exp2(x - y) + 1.0)])
 }
 

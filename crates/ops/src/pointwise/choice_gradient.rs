@@ -8,11 +8,11 @@ use tracefx_sym::SymInt;
 type Formulas = Result<Vec<Expr>>;
 
 fn and(a: &Expr, b: &Expr) -> Expr {
-    Expr::call("aten.logical_and.default", [a.clone(), b.clone()])
+    Expr::aten("logical_and", [a.clone(), b.clone()])
 }
 
 fn or(a: &Expr, b: &Expr) -> Expr {
-    Expr::call("aten.logical_or.default", [a.clone(), b.clone()])
+    Expr::aten("logical_or", [a.clone(), b.clone()])
 }
 
 /// Not a product with the mask: where the other was chosen, this may be infinite.
@@ -29,10 +29,10 @@ pub(crate) fn masked_fill(it: &Backward<'_>) -> Formulas {
 /// The elements of the source that were not used get zeros.
 pub(crate) fn masked_scatter(it: &Backward<'_>) -> Formulas {
     let (grad, mask, sizes) = (it.grad(), it.arg(1), it.sizes(2)?);
-    let used = Expr::call("aten.masked_select.default", [grad.clone(), mask.clone()]);
+    let used = Expr::aten("masked_select", [grad.clone(), mask.clone()]);
     let n: SymInt = sizes.iter().product();
     let unused = it.arg(2).zeros_like().reshape(std::slice::from_ref(&n));
-    let padded = Expr::call("aten.cat.default", [Expr::list([used, unused])]);
+    let padded = Expr::aten("cat", [Expr::list([used, unused])]);
     Ok(vec![grad.masked_fill(&mask, 0.0), Expr::none(), padded.narrow(0, 0, &n).reshape(sizes)])
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn masked_scatter(it: &Backward<'_>) -> Formulas {
 pub(crate) fn masked_select(it: &Backward<'_>) -> Formulas {
     let sizes = broadcast(it.args, it.sizes(0)?, it.sizes(1)?)?;
     let zeros = it.arg(0).zeros_like().expand(&sizes).contiguous();
-    Ok(vec![Expr::call("aten.masked_scatter.default", [zeros, it.arg(1).expand(&sizes), it.grad()])])
+    Ok(vec![Expr::aten("masked_scatter", [zeros, it.arg(1).expand(&sizes), it.grad()])])
 }
 
 /// Between numbers: nothing flows where a bound is met.

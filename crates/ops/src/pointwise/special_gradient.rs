@@ -7,12 +7,12 @@ use tracefx_core::Result;
 type Formulas = Result<Vec<Expr>>;
 
 pub(crate) fn i0(it: &Backward<'_>) -> Formulas {
-    Ok(vec![it.grad() * it.arg(0).unary("aten.special_i1.default")])
+    Ok(vec![it.grad() * it.arg(0).unary("special_i1")])
 }
 
 pub(crate) fn i0e(it: &Backward<'_>) -> Formulas {
     let x = it.arg(0);
-    let slope = x.unary("aten.special_i1e.default") - x.sgn() * it.result(0);
+    let slope = x.unary("special_i1e") - x.sgn() * it.result(0);
     Ok(vec![it.grad() * slope])
 }
 
@@ -25,11 +25,11 @@ fn first_order(it: &Backward<'_>, slope: fn(&Expr, &Expr) -> Expr) -> Formulas {
 }
 
 pub(crate) fn i1(it: &Backward<'_>) -> Formulas {
-    first_order(it, |x, y| x.unary("aten.i0.default") - y / x)
+    first_order(it, |x, y| x.unary("i0") - y / x)
 }
 
 pub(crate) fn i1e(it: &Backward<'_>) -> Formulas {
-    first_order(it, |x, y| x.unary("aten.special_i0e.default") - y * (x.sgn() + x.reciprocal()))
+    first_order(it, |x, y| x.unary("special_i0e") - y * (x.sgn() + x.reciprocal()))
 }
 
 pub(crate) fn ndtr(it: &Backward<'_>) -> Formulas {
@@ -55,7 +55,7 @@ pub(crate) fn entr(it: &Backward<'_>) -> Formulas {
 
 fn gamma_density(it: &Backward<'_>) -> Expr {
     let (a, x) = (it.arg(0), it.arg(1));
-    (x.log() * (&a - 1.0) - &x - a.unary("aten.lgamma.default")).exp()
+    (x.log() * (&a - 1.0) - &x - a.unary("lgamma")).exp()
 }
 
 pub(crate) fn igamma(it: &Backward<'_>) -> Formulas {
@@ -73,17 +73,17 @@ pub(crate) fn zeta(it: &Backward<'_>) -> Formulas {
         None => &s + 1.0,
     };
     let slope = match s.number() {
-        Some(_) => Expr::call("aten.special_zeta.self_scalar", [next, q]),
-        None => Expr::call("aten.special_zeta.default", [next, q]),
+        Some(_) => Expr::aten("special_zeta.self_scalar", [next, q]),
+        None => Expr::aten("special_zeta", [next, q]),
     };
     Ok(vec![it.missing(0), -it.grad() * (slope * s)])
 }
 
 pub(crate) fn polygamma(it: &Backward<'_>) -> Formulas {
     let next = it.args.int(0)? + 1;
-    Ok(vec![Expr::none(), it.grad() * Expr::call("aten.polygamma.default", [next.into(), it.arg(1)])])
+    Ok(vec![Expr::none(), it.grad() * Expr::aten("polygamma", [next.into(), it.arg(1)])])
 }
 
 pub(crate) fn frexp(it: &Backward<'_>) -> Formulas {
-    Ok(vec![it.grad() / it.result(1).unary("aten.exp2.default")])
+    Ok(vec![it.grad() / it.result(1).unary("exp2")])
 }

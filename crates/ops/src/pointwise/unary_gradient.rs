@@ -42,7 +42,7 @@ formulas! {
     erfc |grad, x, _| grad * (-x.square()).exp() * -FRAC_2_SQRT_PI;
     erfinv |grad, _, y| grad * y.square().exp() / FRAC_2_SQRT_PI;
     lgamma |grad, x, _| grad * x.digamma();
-    digamma |grad, x, _| grad * Expr::call("aten.polygamma.default", [1.into(), x]);
+    digamma |grad, x, _| grad * Expr::aten("polygamma", [1.into(), x]);
     sigmoid |grad, _, y| grad * (&y * (1.0 - &y)).conj();
     deg2rad |grad, _, _| grad * (PI / 180.0);
     rad2deg |grad, _, _| grad * (180.0 / PI);
@@ -52,7 +52,7 @@ formulas! {
     identity |grad, _, _| grad;
     zero |grad, _, _| grad.zeros_like();
     conj |grad, _, _| grad.conj();
-    nan_to_num |grad, x, _| grad * x.unary("aten.isfinite.default");
+    nan_to_num |grad, x, _| grad * x.unary("isfinite");
 }
 
 /// Away from the cuts of a complex number the product of two roots is the root of the product.
@@ -70,7 +70,7 @@ pub(crate) fn logit(it: &Backward<'_>) -> Formulas {
     let (x, eps) = (it.arg(0), it.args.opt_float(1)?);
     let grad = it.grad() / (&x * (1.0 - &x));
     let low = eps.unwrap_or(0.0);
-    let is_outside = Expr::call("aten.logical_or.default", [x.lt(low), x.gt(1.0 - low)]);
+    let is_outside = Expr::aten("logical_or", [x.lt(low), x.gt(1.0 - low)]);
     Ok(vec![grad.masked_fill(&is_outside, if eps.is_some() { 0.0 } else { f64::NAN })])
 }
 

@@ -7,9 +7,9 @@ pub(crate) fn pack(it: &Backward<'_>) -> Result<Vec<Expr>> {
     let step_dim = usize::from(it.args.bool(2)?);
     let n_steps = &it.sizes(0)?[step_dim];
     let padded = [it.grad(), it.result(1), it.arg(2), 0.0.into(), n_steps.into()];
-    Ok(vec![Expr::call("aten._pad_packed_sequence.default", padded)])
+    Ok(vec![Expr::aten("_pad_packed_sequence", padded)])
 }
 
 pub(crate) fn unpack(it: &Backward<'_>) -> Result<Vec<Expr>> {
-    Ok(vec![Expr::call("aten._pack_padded_sequence.default", [it.grad(), it.result(1), it.arg(2)])])
+    Ok(vec![Expr::aten("_pack_padded_sequence", [it.grad(), it.result(1), it.arg(2)])])
 }

@@ -54,7 +54,7 @@ impl Reduced {
         if self.sizes.is_empty() {
             return it.clone();
         }
-        Expr::call("aten.mean.dim", [it.clone(), self.dims[..].into(), true.into()])
+        Expr::aten("mean.dim", [it.clone(), self.dims[..].into(), true.into()])
     }
 }
 
@@ -81,9 +81,9 @@ pub(crate) fn extremum(it: &Backward<'_>) -> Formulas {
 pub(crate) fn chosen(it: &Backward<'_>) -> Formulas {
     let reduced = Reduced::of(it)?;
     let (x, y) = (it.arg(0), it.result(0));
-    let is_chosen = Expr::call(
-        "aten.logical_or.default",
-        [x.eq(reduced.restored(&y)), Expr::call("aten.logical_and.default", [x.isnan(), reduced.restored(&y).isnan()])],
+    let is_chosen = Expr::aten(
+        "logical_or",
+        [x.eq(reduced.restored(&y)), Expr::aten("logical_and", [x.isnan(), reduced.restored(&y).isnan()])],
     );
     Ok(vec![shared(&reduced, &is_chosen, &it.grad())])
 }
@@ -120,13 +120,13 @@ pub(crate) fn reordered(it: &Backward<'_>) -> Formulas {
 }
 
 fn scattered(it: &Backward<'_>, dim: i64, grad: &Expr, indices: &Expr) -> Expr {
-    Expr::call("aten.scatter_add.default", [zeros_for(it, grad), dim.into(), indices.clone(), grad.clone()])
+    Expr::aten("scatter_add", [zeros_for(it, grad), dim.into(), indices.clone(), grad.clone()])
 }
 
 /// Zeros of the first argument's sizes and the gradient's dtype.
 fn zeros_for(it: &Backward<'_>, grad: &Expr) -> Expr {
     let sizes = it.sizes(0).map_or(&[][..], |it| it);
-    Expr::call("aten.new_zeros.default", [grad.clone(), sizes.into()])
+    Expr::aten("new_zeros", [grad.clone(), sizes.into()])
 }
 
 /// The product of the others is taken without dividing, for an element may be zero: of those before times of those
@@ -136,7 +136,7 @@ pub(crate) fn prod(it: &Backward<'_>) -> Formulas {
     let sizes = it.sizes(0)?;
     let dtype = it.result_meta(0)?.dtype;
     if it.meta(0)?.dtype != dtype {
-        x = Expr::call_with("aten._to_copy.default", [x], &[("dtype", Value::DType(dtype))]);
+        x = Expr::aten_with("_to_copy", [x], &[("dtype", Value::DType(dtype))]);
     }
     if sizes.is_empty() {
         return Ok(vec![grad]);
@@ -157,13 +157,13 @@ fn others(x: &Expr, dim: i64, size: &SymInt) -> Expr {
     if size.as_int() == Some(0) {
         return x.ones_like();
     }
-    let flip = |it: &Expr| Expr::call("aten.flip.default", [it.clone(), Expr::from(&[dim][..])]);
+    let flip = |it: &Expr| Expr::aten("flip", [it.clone(), Expr::from(&[dim][..])]);
     // The products of those before: ones in front, and the last left out.
     let before = |it: &Expr| {
         let one = it.narrow(dim, 0, 1).ones_like();
         let rest = it.narrow(dim, 0, &(size - &SymInt::ONE));
-        let shifted = Expr::call("aten.cat.default", [Expr::list([one, rest]), dim.into()]);
-        Expr::call("aten.cumprod.default", [shifted, dim.into()])
+        let shifted = Expr::aten("cat", [Expr::list([one, rest]), dim.into()]);
+        Expr::aten("cumprod", [shifted, dim.into()])
     };
     before(x) * flip(&before(&flip(x)))
 }
@@ -239,7 +239,7 @@ pub(crate) fn norm(it: &Backward<'_>) -> Formulas {
     let dtype = it.result_meta(0)?.dtype;
     let given = it.meta(0)?.dtype;
     if !given.is_complex() && given != dtype {
-        x = Expr::call_with("aten._to_copy.default", [x], &[("dtype", Value::DType(dtype))]);
+        x = Expr::aten_with("_to_copy", [x], &[("dtype", Value::DType(dtype))]);
     }
     let (grad, y) = (reduced.restored(&it.grad()), reduced.restored(&it.result(0)));
     if order == 0.0 {
@@ -254,10 +254,8 @@ pub(crate) fn norm(it: &Backward<'_>) -> Formulas {
     }
     let length = x.abs();
     if order.is_infinite() {
-        let is_extreme = Expr::call(
-            "aten.logical_or.default",
-            [length.eq(&y), Expr::call("aten.logical_and.default", [length.isnan(), y.isnan()])],
-        );
+        let is_extreme =
+            Expr::aten("logical_or", [length.eq(&y), Expr::aten("logical_and", [length.isnan(), y.isnan()])]);
         return Ok(vec![x.sgn() * (grad / reduced.sum(&is_extreme) * is_extreme)]);
     }
     let direction = match order {

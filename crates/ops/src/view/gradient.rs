@@ -11,7 +11,7 @@ type Formulas = Result<Vec<Expr>>;
 
 /// Zeros of the sizes of the first argument.
 fn zeros(it: &Backward<'_>) -> Result<Expr> {
-    Ok(Expr::call("aten.new_zeros.default", [it.grad(), it.sizes(0)?.into()]))
+    Ok(Expr::aten("new_zeros", [it.grad(), it.sizes(0)?.into()]))
 }
 
 /// The same elements in other sizes.
@@ -25,64 +25,64 @@ pub(crate) fn permute(it: &Backward<'_>) -> Formulas {
     for (at, &dim) in dims.iter().enumerate() {
         inverse[normalize_dim(it.args, dim, dims.len())?] = at as i64;
     }
-    Ok(vec![Expr::call("aten.permute.default", [it.grad(), inverse[..].into()])])
+    Ok(vec![Expr::aten("permute", [it.grad(), inverse[..].into()])])
 }
 
 pub(crate) fn flip(it: &Backward<'_>) -> Formulas {
-    Ok(vec![Expr::call("aten.flip.default", [it.grad(), it.arg(1)])])
+    Ok(vec![Expr::aten("flip", [it.grad(), it.arg(1)])])
 }
 
 pub(crate) fn tril(it: &Backward<'_>) -> Formulas {
-    Ok(vec![Expr::call("aten.tril.default", [it.grad(), it.arg(1)])])
+    Ok(vec![Expr::aten("tril", [it.grad(), it.arg(1)])])
 }
 
 pub(crate) fn triu(it: &Backward<'_>) -> Formulas {
-    Ok(vec![Expr::call("aten.triu.default", [it.grad(), it.arg(1)])])
+    Ok(vec![Expr::aten("triu", [it.grad(), it.arg(1)])])
 }
 
 pub(crate) fn view_as_real(it: &Backward<'_>) -> Formulas {
-    Ok(vec![it.grad().contiguous().unary("aten.view_as_complex.default")])
+    Ok(vec![it.grad().contiguous().unary("view_as_complex")])
 }
 
 pub(crate) fn view_as_complex(it: &Backward<'_>) -> Formulas {
-    Ok(vec![it.grad().unary("aten.view_as_real.default")])
+    Ok(vec![it.grad().unary("view_as_real")])
 }
 
 pub(crate) fn slice(it: &Backward<'_>) -> Formulas {
     let rest = (1..5).map(|at| it.arg(at));
-    Ok(vec![Expr::call("aten.slice_scatter.default", [zeros(it)?, it.grad()].into_iter().chain(rest))])
+    Ok(vec![Expr::aten("slice_scatter", [zeros(it)?, it.grad()].into_iter().chain(rest))])
 }
 
 pub(crate) fn select(it: &Backward<'_>) -> Formulas {
-    Ok(vec![Expr::call("aten.select_scatter.default", [zeros(it)?, it.grad(), it.arg(1), it.arg(2)])])
+    Ok(vec![Expr::aten("select_scatter", [zeros(it)?, it.grad(), it.arg(1), it.arg(2)])])
 }
 
 pub(crate) fn diagonal(it: &Backward<'_>) -> Formulas {
     let rest = (1..4).map(|at| it.arg(at));
-    Ok(vec![Expr::call("aten.diagonal_scatter.default", [zeros(it)?, it.grad()].into_iter().chain(rest))])
+    Ok(vec![Expr::aten("diagonal_scatter", [zeros(it)?, it.grad()].into_iter().chain(rest))])
 }
 
 /// The start is a tensor, so that only indices can say where it is.
 pub(crate) fn narrow(it: &Backward<'_>) -> Formulas {
     let (dim, length) = (it.dim(1)?, it.arg(3));
-    let positions = Expr::call("aten.arange.default", [length]) + it.arg(2);
-    Ok(vec![Expr::call("aten.index_add.default", [zeros(it)?, dim.into(), positions, it.grad()])])
+    let positions = Expr::aten("arange", [length]) + it.arg(2);
+    Ok(vec![Expr::aten("index_add", [zeros(it)?, dim.into(), positions, it.grad()])])
 }
 
 /// The gradient of a tensor whose elements lie at these positions of a row of `n`: what came in is added up where it came
 /// from.
 fn added_up(grad: &Expr, positions: &Expr, n: &SymInt) -> Expr {
-    let flat = |it: &Expr| Expr::call("aten.reshape.default", [it.clone(), Expr::from(&[-1_i64][..])]);
-    let zeros = Expr::call("aten.new_zeros.default", [grad.clone(), std::slice::from_ref(n).into()]);
-    Expr::call("aten.index_add.default", [zeros, 0.into(), flat(positions), flat(grad)])
+    let flat = |it: &Expr| Expr::aten("reshape", [it.clone(), Expr::from(&[-1_i64][..])]);
+    let zeros = Expr::aten("new_zeros", [grad.clone(), std::slice::from_ref(n).into()]);
+    Expr::aten("index_add", [zeros, 0.into(), flat(positions), flat(grad)])
 }
 
 /// Windows overlap.
 pub(crate) fn unfold(it: &Backward<'_>) -> Formulas {
     let sizes = it.sizes(0)?;
     let n: SymInt = sizes.iter().product();
-    let positions = Expr::call("aten.arange.default", [Expr::from(&n)]).reshape(sizes);
-    let windows = Expr::call("aten.unfold.default", [positions, it.arg(1), it.arg(2), it.arg(3)]);
+    let positions = Expr::aten("arange", [Expr::from(&n)]).reshape(sizes);
+    let windows = Expr::aten("unfold", [positions, it.arg(1), it.arg(2), it.arg(3)]);
     Ok(vec![added_up(&it.grad(), &windows, &n).reshape(sizes)])
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn as_strided(it: &Backward<'_>) -> Formulas {
     let moved = |it: &TensorMeta| TensorMeta { storage_offset: &it.storage_offset - &first, ..it.clone() };
     let (input, view) = (moved(input), moved(&view));
     let n = span(&input).max(&span(&view));
-    let positions = |it: &TensorMeta| strided(&Expr::call("aten.arange.default", [Expr::from(&n)]), it);
+    let positions = |it: &TensorMeta| strided(&Expr::aten("arange", [Expr::from(&n)]), it);
     let mut storage = added_up(&it.grad(), &positions(&view), &n);
     if may_overlap(&input) {
         let ones = strided(&storage, &input).ones_like();
@@ -111,7 +111,7 @@ pub(crate) fn as_strided(it: &Backward<'_>) -> Formulas {
 
 fn strided(storage: &Expr, meta: &TensorMeta) -> Expr {
     let (sizes, strides): (Expr, Expr) = (meta.sizes[..].into(), meta.strides[..].into());
-    Expr::call("aten.as_strided.default", [storage.clone(), sizes, strides, (&meta.storage_offset).into()])
+    Expr::aten("as_strided", [storage.clone(), sizes, strides, (&meta.storage_offset).into()])
 }
 
 /// How many elements of the storage a view reaches.
@@ -143,12 +143,12 @@ pub(crate) fn im2col(it: &Backward<'_>) -> Formulas {
     let sizes = it.sizes(0)?;
     let image: Expr = sizes[sizes.len() - 2..].into();
     let rest = (1..5).map(|at| it.arg(at));
-    Ok(vec![Expr::call("aten.col2im.default", [it.grad(), image].into_iter().chain(rest))])
+    Ok(vec![Expr::aten("col2im", [it.grad(), image].into_iter().chain(rest))])
 }
 
 pub(crate) fn col2im(it: &Backward<'_>) -> Formulas {
     let rest = (2..6).map(|at| it.arg(at));
-    Ok(vec![Expr::call("aten.im2col.default", [it.grad()].into_iter().chain(rest))])
+    Ok(vec![Expr::aten("im2col", [it.grad()].into_iter().chain(rest))])
 }
 
 /// Each dimension split into the repeats and what was repeated; the sum over the repeats.
@@ -201,12 +201,12 @@ pub(crate) fn block_diag(it: &Backward<'_>) -> Formulas {
 /// The parts together again; the dimension is the last argument.
 pub(crate) fn split(it: &Backward<'_>) -> Formulas {
     let dim = it.dim(2)?;
-    Ok(vec![Expr::call("aten.cat.default", [Expr::list(it.grad_list()?), dim.into()])])
+    Ok(vec![Expr::aten("cat", [Expr::list(it.grad_list()?), dim.into()])])
 }
 
 pub(crate) fn constant_pad_nd(it: &Backward<'_>) -> Formulas {
     let cut: Vec<SymInt> = it.args.sym_ints(1)?.iter().map(|it| -it).collect();
-    Ok(vec![Expr::call("aten.constant_pad_nd.default", [it.grad(), cut[..].into()])])
+    Ok(vec![Expr::aten("constant_pad_nd", [it.grad(), cut[..].into()])])
 }
 
 /// The values that were replaced get none, and those in their place all.
@@ -214,19 +214,19 @@ fn scattered(it: &Backward<'_>, scatter: &'static str, view: &'static str) -> Fo
     let place = |base: Expr| [base].into_iter().chain((2..it.args.values.len()).map(|at| it.arg(at)));
     let mut erased: Vec<Expr> = place(it.grad()).collect();
     erased.insert(1, it.arg(1).zeros_like());
-    Ok(vec![Expr::call(scatter, erased), Expr::call(view, place(it.grad()))])
+    Ok(vec![Expr::aten(scatter, erased), Expr::aten(view, place(it.grad()))])
 }
 
 pub(crate) fn slice_scatter(it: &Backward<'_>) -> Formulas {
-    scattered(it, "aten.slice_scatter.default", "aten.slice.Tensor")
+    scattered(it, "slice_scatter", "slice.Tensor")
 }
 
 pub(crate) fn select_scatter(it: &Backward<'_>) -> Formulas {
-    scattered(it, "aten.select_scatter.default", "aten.select.int")
+    scattered(it, "select_scatter", "select.int")
 }
 
 pub(crate) fn diagonal_scatter(it: &Backward<'_>) -> Formulas {
-    scattered(it, "aten.diagonal_scatter.default", "aten.diagonal.default")
+    scattered(it, "diagonal_scatter", "diagonal")
 }
 
 /// The strides are those of a row-major tensor, which the result is.
@@ -236,8 +236,8 @@ pub(crate) fn as_strided_scatter(it: &Backward<'_>) -> Formulas {
         let geometry = (2..5).map(|at| it.arg(at));
         [grad.clone()].into_iter().chain(rest.to_vec()).chain(geometry).collect::<Vec<_>>()
     };
-    let erased = Expr::call("aten.as_strided_scatter.default", place(&[it.arg(1).zeros_like()]));
-    Ok(vec![erased, Expr::call("aten.as_strided.default", place(&[]))])
+    let erased = Expr::aten("as_strided_scatter", place(&[it.arg(1).zeros_like()]));
+    Ok(vec![erased, Expr::aten("as_strided", place(&[]))])
 }
 
 /// Nothing of what was there is left; the value gets it all.

@@ -2,7 +2,6 @@
 
 use crate::{Cx, TensorRef, Traced, Value};
 use rustc_hash::FxHashMap;
-use std::borrow::Cow;
 use std::rc::Rc;
 use tracefx_core::{Code, Complex64, Diagnostic, MemoryFormat, Result, Scalar};
 use tracefx_sym::SymInt;
@@ -18,10 +17,15 @@ pub struct Expr(Rc<Node>);
 enum Node {
     Value(Traced),
     List(Vec<Expr>),
-    Call {
-        op: Cow<'static, str>,
+    Aten {
+        op: &'static str,
         args: Vec<Expr>,
         kwargs: Vec<(&'static str, Traced)>,
+    },
+    /// A call by a qualified name.
+    Call {
+        op: String,
+        args: Vec<Expr>,
     },
     /// Another result of a call than the first.
     Result(Expr, usize),
@@ -48,18 +52,23 @@ impl Expr {
         Expr(Rc::new(Node::List(items.into_iter().collect())))
     }
 
-    /// The first result of a call of this operator.
-    pub fn call(op: impl Into<Cow<'static, str>>, args: impl IntoIterator<Item = Expr>) -> Self {
-        Expr::call_with(op, args, &[])
+    /// The first result of a call of an operator of ATen: `mul.Tensor`, or `exp` for `exp.default`.
+    pub fn aten(op: &'static str, args: impl IntoIterator<Item = Expr>) -> Self {
+        Expr::aten_with(op, args, &[])
     }
 
-    /// The first result of a call of this operator, with keyword arguments.
-    pub fn call_with(
-        op: impl Into<Cow<'static, str>>,
+    /// The first result of a call of an operator of ATen, with keyword arguments.
+    pub fn aten_with(
+        op: &'static str,
         args: impl IntoIterator<Item = Expr>,
         kwargs: &[(&'static str, Traced)],
     ) -> Self {
-        Expr(Rc::new(Node::Call { op: op.into(), args: args.into_iter().collect(), kwargs: kwargs.to_vec() }))
+        Expr(Rc::new(Node::Aten { op, args: args.into_iter().collect(), kwargs: kwargs.to_vec() }))
+    }
+
+    /// The first result of a call of an operator by its qualified name, `aten.exp.default`.
+    pub fn call(op: impl Into<String>, args: impl IntoIterator<Item = Expr>) -> Self {
+        Expr(Rc::new(Node::Call { op: op.into(), args: args.into_iter().collect() }))
     }
 
     /// Another result of the call whose first result this is.
@@ -84,6 +93,7 @@ impl Expr {
         match &*self.0 {
             Node::Value(value) => value.as_scalar(),
             Node::List(_)
+            | Node::Aten { .. }
             | Node::Call { .. }
             | Node::Result(..)
             | Node::Item(..)
@@ -97,6 +107,7 @@ impl Expr {
         match &*self.0 {
             Node::List(items) => items,
             Node::Value(_)
+            | Node::Aten { .. }
             | Node::Call { .. }
             | Node::Result(..)
             | Node::Item(..)
@@ -136,12 +147,14 @@ impl Expr {
         }
         let values = match &*self.0 {
             Node::Value(value) => return Ok(vec![value.clone()]),
-            Node::List(items) => {
-                vec![Value::List(items.iter().map(|it| it.eval(cx, memo)).collect::<Result<_>>()?)]
+            Node::List(items) => vec![Value::List(eval_each(items, cx, memo)?)],
+            Node::Aten { op, args, kwargs } => {
+                let args = eval_each(args, cx, memo)?;
+                cx.aten_all(op, &args, kwargs)?
             }
-            Node::Call { op, args, kwargs } => {
-                let args = args.iter().map(|it| it.eval(cx, memo)).collect::<Result<Vec<_>>>()?;
-                cx.call(op, &args, kwargs)?
+            Node::Call { op, args } => {
+                let args = eval_each(args, cx, memo)?;
+                cx.call(op, &args, &[])?
             }
             Node::Result(call, index) => vec![call.eval_all(cx, memo)?.swap_remove(*index)],
             Node::Item(list, index) => match list.eval(cx, memo)? {
@@ -162,6 +175,10 @@ impl Expr {
         memo.0.insert(Rc::as_ptr(&self.0), values.clone());
         Ok(values)
     }
+}
+
+fn eval_each(formulas: &[Expr], cx: &mut Cx<'_>, memo: &mut Memo) -> Result<Vec<Traced>> {
+    formulas.iter().map(|it| it.eval(cx, memo)).collect()
 }
 
 impl From<Traced> for Expr {
@@ -230,13 +247,13 @@ macro_rules! arithmetic {
         impl<T: Into<Expr>> std::ops::$trait<T> for Expr {
             type Output = Expr;
             fn $method(self, other: T) -> Expr {
-                Expr::call($op, [self, other.into()])
+                Expr::aten($op, [self, other.into()])
             }
         }
         impl<T: Into<Expr>> std::ops::$trait<T> for &Expr {
             type Output = Expr;
             fn $method(self, other: T) -> Expr {
-                Expr::call($op, [self.clone(), other.into()])
+                Expr::aten($op, [self.clone(), other.into()])
             }
         }
         impl std::ops::$trait<Expr> for f64 {
@@ -255,23 +272,23 @@ macro_rules! arithmetic {
 }
 
 arithmetic! {
-    Add add "aten.add.Tensor" |number, it: Expr| it + number;
-    Sub sub "aten.sub.Tensor" |number: f64, it: Expr| Expr::call("aten.rsub.Scalar", [it, number.into()]);
-    Mul mul "aten.mul.Tensor" |number, it: Expr| it * number;
-    Div div "aten.div.Tensor" |number, it: Expr| it.unary("aten.reciprocal.default") * number;
+    Add add "add.Tensor" |number, it: Expr| it + number;
+    Sub sub "sub.Tensor" |number: f64, it: Expr| Expr::aten("rsub.Scalar", [it, number.into()]);
+    Mul mul "mul.Tensor" |number, it: Expr| it * number;
+    Div div "div.Tensor" |number, it: Expr| it.unary("reciprocal") * number;
 }
 
 impl std::ops::Neg for Expr {
     type Output = Expr;
     fn neg(self) -> Expr {
-        self.unary("aten.neg.default")
+        self.unary("neg")
     }
 }
 
 impl std::ops::Neg for &Expr {
     type Output = Expr;
     fn neg(self) -> Expr {
-        self.unary("aten.neg.default")
+        self.unary("neg")
     }
 }
 
@@ -281,7 +298,7 @@ macro_rules! unary {
         #[doc = concat!("`aten.", stringify!($name), "` of this.")]
         #[must_use]
         pub fn $name(&self) -> Expr {
-            self.unary(concat!("aten.", stringify!($name), ".default"))
+            self.unary(stringify!($name))
         }
     )*};
 }
@@ -294,10 +311,10 @@ macro_rules! compare {
         pub fn $name(&self, other: impl Into<Expr>) -> Expr {
             let other = other.into();
             let op = match other.number() {
-                Some(_) => concat!("aten.", stringify!($name), ".Scalar"),
-                None => concat!("aten.", stringify!($name), ".Tensor"),
+                Some(_) => concat!(stringify!($name), ".Scalar"),
+                None => concat!(stringify!($name), ".Tensor"),
             };
-            Expr::call(op, [self.clone(), other])
+            Expr::aten(op, [self.clone(), other])
         }
     )*};
 }
@@ -313,15 +330,15 @@ impl Expr {
     /// An operator of one tensor.
     #[must_use]
     pub fn unary(&self, op: &'static str) -> Expr {
-        Expr::call(op, [self.clone()])
+        Expr::aten(op, [self.clone()])
     }
 
     /// This to a power.
     #[must_use]
     pub fn pow(&self, exponent: impl Into<Expr>) -> Expr {
         let exponent = exponent.into();
-        let op = if exponent.number().is_some() { "aten.pow.Tensor_Scalar" } else { "aten.pow.Tensor_Tensor" };
-        Expr::call(op, [self.clone(), exponent])
+        let op = if exponent.number().is_some() { "pow.Tensor_Scalar" } else { "pow.Tensor_Tensor" };
+        Expr::aten(op, [self.clone(), exponent])
     }
 
     /// This times a number, which is often one.
@@ -333,7 +350,7 @@ impl Expr {
     /// This where the mask is not set, and a number elsewhere.
     #[must_use]
     pub fn masked_fill(&self, mask: &Expr, number: impl Into<Expr>) -> Expr {
-        Expr::call("aten.masked_fill.Scalar", [self.clone(), mask.clone(), number.into()])
+        Expr::aten("masked_fill.Scalar", [self.clone(), mask.clone(), number.into()])
     }
 
     /// This where the mask is set, and zero elsewhere, whatever it is there.
@@ -345,25 +362,25 @@ impl Expr {
     /// `self` where the mask is set, `other` elsewhere.
     #[must_use]
     pub fn where_else(&self, mask: &Expr, other: &Expr) -> Expr {
-        Expr::call("aten.where.self", [mask.clone(), self.clone(), other.clone()])
+        Expr::aten("where.self", [mask.clone(), self.clone(), other.clone()])
     }
 
     /// The sum over these dimensions, of which size one remains where `keepdim` says so.
     #[must_use]
     pub fn sum_dims(&self, dims: &[i64], keepdim: bool) -> Expr {
-        Expr::call("aten.sum.dim_IntList", [self.clone(), dims.into(), keepdim.into()])
+        Expr::aten("sum.dim_IntList", [self.clone(), dims.into(), keepdim.into()])
     }
 
     /// The matrix product.
     #[must_use]
     pub fn matmul(&self, other: &Expr) -> Expr {
-        Expr::call("aten.matmul.default", [self.clone(), other.clone()])
+        Expr::aten("matmul", [self.clone(), other.clone()])
     }
 
     /// The two dimensions the other way round.
     #[must_use]
     pub fn transpose(&self, a: i64, b: i64) -> Expr {
-        Expr::call("aten.transpose.int", [self.clone(), a.into(), b.into()])
+        Expr::aten("transpose.int", [self.clone(), a.into(), b.into()])
     }
 
     /// The conjugate transpose of the last two dimensions.
@@ -375,37 +392,37 @@ impl Expr {
     /// Repeated without a copy to these sizes.
     #[must_use]
     pub fn expand(&self, sizes: &[SymInt]) -> Expr {
-        Expr::call("aten.expand.default", [self.clone(), sizes.into()])
+        Expr::aten("expand", [self.clone(), sizes.into()])
     }
 
     /// The same elements in these sizes.
     #[must_use]
     pub fn reshape(&self, sizes: &[SymInt]) -> Expr {
-        Expr::call("aten.reshape.default", [self.clone(), sizes.into()])
+        Expr::aten("reshape", [self.clone(), sizes.into()])
     }
 
     /// With a dimension of size one put in.
     #[must_use]
     pub fn unsqueeze(&self, dim: i64) -> Expr {
-        Expr::call("aten.unsqueeze.default", [self.clone(), dim.into()])
+        Expr::aten("unsqueeze", [self.clone(), dim.into()])
     }
 
     /// Without this dimension of size one.
     #[must_use]
     pub fn squeeze(&self, dim: i64) -> Expr {
-        Expr::call("aten.squeeze.dim", [self.clone(), dim.into()])
+        Expr::aten("squeeze.dim", [self.clone(), dim.into()])
     }
 
     /// One slice of a dimension.
     #[must_use]
     pub fn narrow(&self, dim: i64, start: impl Into<Expr>, end: impl Into<Expr>) -> Expr {
-        Expr::call("aten.slice.Tensor", [self.clone(), dim.into(), start.into(), end.into()])
+        Expr::aten("slice.Tensor", [self.clone(), dim.into(), start.into(), end.into()])
     }
 
     /// Row-major in memory, copied where it is not.
     #[must_use]
     pub fn contiguous(&self) -> Expr {
         let format = Value::MemoryFormat(MemoryFormat::Contiguous);
-        Expr::call_with("aten.clone.default", [self.clone()], &[("memory_format", format)])
+        Expr::aten_with("clone", [self.clone()], &[("memory_format", format)])
     }
 }
