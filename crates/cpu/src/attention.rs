@@ -7,7 +7,7 @@ use crate::numeric::float::Float;
 use crate::numeric::isa::{self, Isa, Work};
 use crate::numeric::strided::{Strided, fill_float, try_fill_float};
 use crate::numeric::{parallel, scratch};
-use crate::reduce::softmax::combine;
+use crate::reduce::reduction::fold_lane;
 use std::borrow::Cow;
 use tracefx_core::allocate::{collected, filled, with_room};
 use tracefx_core::{Bool8, DType, Dims, Result, Tensor};
@@ -206,13 +206,13 @@ impl<A: Float> Work for Weights<'_, A> {
 /// the sum of exponentials.
 #[inline(always)]
 fn softmax<A: Float>(row: &mut [A]) -> f64 {
-    let max = combine(row, A::LOWEST, A::larger);
+    let max = fold_lane(row, A::LOWEST, A::larger, A::larger);
     if max == A::LOWEST {
         row.fill(A::ZERO);
         return 0.0;
     }
     row.iter_mut().for_each(|it| *it = (*it - max).exp());
-    let sum = combine(row, A::ZERO, |sum, it| sum + it);
-    row.iter_mut().for_each(|it| *it = *it / sum);
+    let sum = fold_lane(row, A::ZERO, |sum, it| sum + it, |a, b| a + b);
+    row.iter_mut().for_each(|it| *it /= sum);
     (max + sum.ln()).to_f64()
 }

@@ -254,7 +254,7 @@ fn filter_taps<A: Float>(
         let mut taps: Taps<A> = collected((first..end).map(|at| (at, weight(at))))?;
         let total = taps.iter().fold(A::ZERO, |sum, it| sum + it.1);
         if total != A::ZERO {
-            taps.iter_mut().for_each(|it| it.1 = it.1 / total);
+            taps.iter_mut().for_each(|it| it.1 /= total);
         }
         Ok(taps)
     };

@@ -160,10 +160,10 @@ impl BagsGradient<'_> {
                 let row = row(index)?;
                 let mut scale = samples.as_ref().map_or(A::ONE, |it| it.data()[at]);
                 if let Some(counts) = &counts {
-                    scale = scale / A::of(f64::from(counts[row]));
+                    scale /= A::of(f64::from(counts[row]));
                 }
                 if self.mode == 1 {
-                    scale = scale / A::of(size_of(bag).max(1) as f64);
+                    scale /= A::of(size_of(bag).max(1) as f64);
                 }
                 let to = out[row * width..][..width].iter_mut();
                 to.zip(&grad.data()[bag * width..][..width]).for_each(|(to, &it)| *to += it * scale);

@@ -1,26 +1,13 @@
 //! The numbers that matrices are made of: float64, and complex numbers of two of them, with their arithmetic. Elementary
 //! functions of complex numbers are in [`complex`](super::complex).
 
-use crate::numeric::number::Number;
+use crate::numeric::number::{Arithmetic, Number};
 use std::iter::{Product, Sum};
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 use tracefx_core::Element;
 
 /// A number that can be added, multiplied and divided.
-pub(crate) trait Field:
-    Number
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-    + Neg<Output = Self>
-    + AddAssign
-    + SubAssign
-    + MulAssign
-    + DivAssign
-    + Sum
-    + Product
-{
+pub(crate) trait Field: Arithmetic + Sum + Product {
     /// What a tensor of such numbers holds.
     type Stored: Element;
     fn of(value: f64) -> Self;

@@ -3,21 +3,11 @@
 //! operation, for the operators where PyTorch does so.
 
 use crate::numeric::elementary::Elementary;
-use crate::numeric::number::Real;
-use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub};
+use crate::numeric::number::{Arithmetic, Real};
 use tracefx_core::{DType, bf16, f16};
 
 /// A floating-point number.
-pub(crate) trait Float:
-    Real
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-    + Neg<Output = Self>
-    + AddAssign
-    + MulAssign
-{
+pub(crate) trait Float: Real + Arithmetic {
     /// The distance from one to the next number.
     const EPSILON: f64;
     fn of(value: f64) -> Self;
@@ -31,97 +21,56 @@ pub(crate) trait Float:
     fn round_ties_even(self) -> Self;
 }
 
+/// A type, the one that its functions are computed in, and how a result is rounded to it.
 macro_rules! float {
-    ($($ty:ident),+) => {$(
+    ($($ty:ident, $wide:ident, $round:expr;)+) => {$(
         impl Float for $ty {
-            const EPSILON: f64 = $ty::EPSILON as f64;
+            const EPSILON: f64 = 1.0 / (1u64 << ($ty::MANTISSA_DIGITS - 1)) as f64;
             #[inline(always)]
             fn of(value: f64) -> Self {
-                value as $ty
+                $round(value as $wide)
             }
             #[inline(always)]
             fn to_f64(self) -> f64 {
-                self as f64
+                f64::from(self)
             }
             #[inline(always)]
             fn exp(self) -> Self {
-                Elementary::exp(self)
+                $round(Elementary::exp($wide::from(self)))
             }
             #[inline(always)]
             fn ln(self) -> Self {
-                Elementary::ln(self)
+                $round(Elementary::ln($wide::from(self)))
             }
             #[inline(always)]
             fn sqrt(self) -> Self {
-                $ty::sqrt(self)
+                $round($wide::from(self).sqrt())
             }
             #[inline(always)]
             fn powf(self, exponent: Self) -> Self {
-                $ty::powf(self, exponent)
+                $round($wide::from(self).powf($wide::from(exponent)))
             }
             #[inline(always)]
             fn abs(self) -> Self {
-                $ty::abs(self)
+                $round($wide::from(self).abs())
             }
             #[inline(always)]
             fn floor(self) -> Self {
-                $ty::floor(self)
+                $round($wide::from(self).floor())
             }
             #[inline(always)]
             fn round_ties_even(self) -> Self {
-                $ty::round_ties_even(self)
+                $round($wide::from(self).round_ties_even())
             }
         }
     )+};
 }
-float!(f32, f64);
-
-/// Half types as numbers of their own: each operation is done in float32 and rounded, for the operators where PyTorch
-/// does so.
-macro_rules! half_float {
-    ($($ty:ident),+) => {$(
-        impl Float for $ty {
-            const EPSILON: f64 = $ty::EPSILON.to_f64_const();
-            #[inline(always)]
-            fn of(value: f64) -> Self {
-                $ty::from_f32(value as f32)
-            }
-            #[inline(always)]
-            fn to_f64(self) -> f64 {
-                $ty::to_f64(self)
-            }
-            #[inline(always)]
-            fn exp(self) -> Self {
-                $ty::from_f32(self.to_f32().exp())
-            }
-            #[inline(always)]
-            fn ln(self) -> Self {
-                $ty::from_f32(self.to_f32().ln())
-            }
-            #[inline(always)]
-            fn sqrt(self) -> Self {
-                $ty::from_f32(self.to_f32().sqrt())
-            }
-            #[inline(always)]
-            fn powf(self, exponent: Self) -> Self {
-                $ty::from_f32(self.to_f32().powf(exponent.to_f32()))
-            }
-            #[inline(always)]
-            fn abs(self) -> Self {
-                $ty::from_f32(self.to_f32().abs())
-            }
-            #[inline(always)]
-            fn floor(self) -> Self {
-                $ty::from_f32(self.to_f32().floor())
-            }
-            #[inline(always)]
-            fn round_ties_even(self) -> Self {
-                $ty::from_f32(self.to_f32().round_ties_even())
-            }
-        }
-    )+};
+float! {
+    f32, f32, f32::from;
+    f64, f64, f64::from;
+    f16, f32, f16::from_f32;
+    bf16, f32, bf16::from_f32;
 }
-half_float!(f16, bf16);
 
 /// What rounding to a floating-point dtype and back does to a number.
 pub(crate) fn rounding<A: Float>(dtype: DType) -> fn(A) -> A {

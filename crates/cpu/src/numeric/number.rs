@@ -2,10 +2,11 @@
 //! halves round and bools add is decided here, as PyTorch's CPU kernels accumulate.
 //!
 //! [`Float`](super::float::Float) and [`Division`](super::division::Division) are of real numbers, and
-//! [`Field`](super::field::Field) is of those that matrices are made of. Which dtype runs in which of the types is for
+//! [`Field`](super::field::Field) is of those that matrices are made of; what they share is [`Arithmetic`]. Which dtype runs in which of the types is for
 //! [`dispatch`](super::dispatch) to say.
 
 use crate::numeric::field::Complex;
+use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 use tracefx_core::{Bool8, Element, bf16, f16};
 
 /// A number. Integers wrap, halves round after each step, and bools are those of C.
@@ -25,6 +26,27 @@ pub(crate) trait Number: bytemuck::Pod + PartialEq {
         self != self
     }
 }
+
+/// A number with the operators of the language: a float, or a complex number.
+pub(crate) trait Arithmetic:
+    Number
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + SubAssign
+    + MulAssign
+    + DivAssign
+{
+}
+
+impl Arithmetic for f16 {}
+impl Arithmetic for bf16 {}
+impl Arithmetic for f32 {}
+impl Arithmetic for f64 {}
+impl Arithmetic for Complex {}
 
 /// A number with an order.
 pub(crate) trait Real: Number + Element + PartialOrd {

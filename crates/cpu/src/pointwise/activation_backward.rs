@@ -1,8 +1,10 @@
 //! Kernels of the gradients of activations, following aten/src/ATen/native/cpu/Activation.cpp. Where its vectorised loops
 //! and its scalar ones differ for a NaN, as in `hardtanh`, the latter are followed, as by PyTorch's decompositions.
 
+use crate::numeric::complex::complex2;
 use crate::numeric::dispatch::{with_float, with_real};
 use crate::numeric::elementary::Elementary;
+use crate::numeric::field::{Complex, Field};
 use crate::numeric::map::{Source, map2, map3, number};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 use tracefx_core::{Element, Result, Scalar, Tensor};
@@ -87,7 +89,7 @@ fn sigmoid(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let (grad, y) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
     if dtype.is_complex() {
-        return map2(&grad, &y, &outs[0], |grad, y| times_conj(grad, product([1.0 - y[0], -y[1]], y)));
+        return complex2(&grad, &y, &outs[0], |grad, y| grad * (Complex::new(1.0 - y.re, -y.im) * y).conj());
     }
     with_float!(dtype, &args.op.name, F => map2::<F, F>(&grad, &y, &outs[0], |grad, y| grad * (1.0 - y) * y))
 }
@@ -96,20 +98,12 @@ fn tanh(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let (grad, y) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
     if dtype.is_complex() {
-        return map2(&grad, &y, &outs[0], |grad, y| {
-            let square = product(y, y);
-            times_conj(grad, [1.0 - square[0], -square[1]])
+        return complex2(&grad, &y, &outs[0], |grad, y| {
+            let square = y * y;
+            grad * Complex::new(1.0 - square.re, -square.im).conj()
         });
     }
     with_float!(dtype, &args.op.name, F => map2::<F, F>(&grad, &y, &outs[0], |grad, y| grad * (1.0 - y * y)))
-}
-
-fn product(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
-    [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
-}
-
-fn times_conj(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
-    product(a, [b[0], -b[1]])
 }
 
 fn threshold(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {

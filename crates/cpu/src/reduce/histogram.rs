@@ -79,14 +79,14 @@ fn counts<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
         }
         if is_density {
             let sum = to.iter().fold(A::ZERO, |sum, it| sum + *it);
-            to.iter_mut().for_each(|it| *it = *it / sum);
+            to.iter_mut().for_each(|it| *it /= sum);
             let mut inner = to.len();
             for edges in &edges {
                 let n_bins = edges.len() - 1;
                 inner /= n_bins;
                 for (at, it) in to.iter_mut().enumerate() {
                     let bin = at / inner % n_bins;
-                    *it = *it / (edges[bin + 1] - edges[bin]);
+                    *it /= edges[bin + 1] - edges[bin];
                 }
             }
         }

@@ -4,7 +4,7 @@ mod histogram;
 pub(crate) mod reduction;
 mod scan;
 mod segment;
-pub(crate) mod softmax;
+mod softmax;
 mod softmax_backward;
 mod statistics;
 

@@ -233,6 +233,31 @@ fn sum_of_parts(parts: Range<usize>, part: &(dyn Fn(usize) -> f64 + Sync + Send)
 }
 
 /// What is left of a lane when `step` takes each element in, in [`RUNNING`] running results that `join` puts together.
+#[inline(always)]
+pub(crate) fn fold_lane<F: Copy, S: Copy>(
+    lane: &[F],
+    start: S,
+    step: impl Fn(S, F) -> S,
+    join: impl Fn(S, S) -> S,
+) -> S {
+    let mut running = [start; RUNNING];
+    let (chunks, rest) = lane.as_chunks::<RUNNING>();
+    for chunk in chunks {
+        // Made anew rather than changed, which keeps them in registers and makes vector code of the loop.
+        running = std::array::from_fn(|i| step(running[i], chunk[i]));
+    }
+    running.iter_mut().zip(rest).for_each(|(running, &it)| *running = step(*running, it));
+    let mut n = RUNNING;
+    while n > 1 {
+        n /= 2;
+        for i in 0..n {
+            running[i] = join(running[i], running[i + n]);
+        }
+    }
+    running[0]
+}
+
+/// [`fold_lane`] on the widest instruction set.
 fn fold<F: Copy, S: Copy>(lane: &[F], start: S, step: impl Fn(S, F) -> S, join: impl Fn(S, S) -> S) -> S {
     isa::run(Fold { lane, start, step, join })
 }
@@ -249,23 +274,7 @@ impl<F: Copy, S: Copy, T: Fn(S, F) -> S, J: Fn(S, S) -> S> Work for Fold<'_, F, 
 
     #[inline(always)]
     fn run<I: Isa>(self) -> S {
-        let mut running = [self.start; RUNNING];
-        let (chunks, rest) = self.lane.as_chunks::<RUNNING>();
-        for chunk in chunks {
-            // Made anew rather than changed, which keeps them in registers and makes vector code of the loop.
-            running = std::array::from_fn(|i| (self.step)(running[i], chunk[i]));
-        }
-        for (running, &it) in running.iter_mut().zip(rest) {
-            *running = (self.step)(*running, it);
-        }
-        let mut n = RUNNING;
-        while n > 1 {
-            n /= 2;
-            for i in 0..n {
-                running[i] = (self.join)(running[i], running[i + n]);
-            }
-        }
-        running[0]
+        fold_lane(self.lane, self.start, self.step, self.join)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::numeric::float::{Float, rounding};
 use crate::numeric::isa::{self, Isa, Work};
 use crate::numeric::parallel;
 use crate::numeric::strided::{Strided, try_fill_float};
+use crate::reduce::reduction::fold_lane;
 use tracefx_core::allocate::filled;
 use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
@@ -82,29 +83,6 @@ fn compute<A: Float>(args: &Args<'_, Tensor>, out: &Tensor, variant: Variant) ->
     })
 }
 
-/// The number of running results, in as many vectors as hide the latency of an addition.
-const RUNNING: usize = 32;
-
-/// The elements as one, combined from [`RUNNING`] running results.
-#[inline(always)]
-pub(crate) fn combine<A: Float>(elements: &[A], start: A, f: impl Fn(A, A) -> A) -> A {
-    let mut running = [start; RUNNING];
-    let (chunks, rest) = elements.as_chunks::<RUNNING>();
-    for chunk in chunks {
-        // Made anew rather than changed, which keeps them in registers.
-        running = std::array::from_fn(|i| f(running[i], chunk[i]));
-    }
-    running.iter_mut().zip(rest).for_each(|(running, &it)| *running = f(*running, it));
-    let mut n = RUNNING;
-    while n > 1 {
-        n /= 2;
-        for i in 0..n {
-            running[i] = f(running[i], running[i + n]);
-        }
-    }
-    running[0]
-}
-
 /// Softmax of one row.
 struct Row<'a, A, R> {
     out: &'a mut [A],
@@ -119,11 +97,11 @@ impl<A: Float, R: Fn(A) -> A> Work for Row<'_, A, R> {
     #[inline(always)]
     fn run<I: Isa>(self) {
         let Row { out, input, variant, round } = self;
-        let max = combine(input, A::LOWEST, A::larger);
+        let max = fold_lane(input, A::LOWEST, A::larger, A::larger);
         for (out, &it) in out.iter_mut().zip(input) {
             *out = (it - max).exp();
         }
-        let sum = combine(out, A::ZERO, |sum, it| sum + it);
+        let sum = fold_lane(out, A::ZERO, |sum, it| sum + it, |a, b| a + b);
         match variant {
             Variant::Log => {
                 let log = round(round(sum).ln());
@@ -172,7 +150,7 @@ impl<A: Float> Work for Columns<'_, A> {
             let columns = out.iter_mut().zip(row).zip(maxima.iter().zip(&*sums));
             match variant {
                 Variant::Log => columns.for_each(|((out, &it), (&max, &sum))| *out = it - max - sum),
-                Variant::Plain => columns.for_each(|((out, _), (_, &sum))| *out = *out / sum),
+                Variant::Plain => columns.for_each(|((out, _), (_, &sum))| *out /= sum),
                 Variant::Safe => columns.for_each(|((out, _), (&max, &sum))| {
                     *out = if max == A::LOWEST { A::ZERO } else { *out / sum };
                 }),
