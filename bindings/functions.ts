@@ -5024,7 +5024,7 @@ export interface TorchFunctions {
    */
   isreal(input: Tensor): Tensor;
   /**
-   * The signal whose stretches have these Fourier transforms.
+   * The signal whose frames have these Fourier transforms.
    *
    * `aten::istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool
    * center=True, bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor`

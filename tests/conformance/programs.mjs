@@ -167,13 +167,13 @@ function checkText(/** @type {string} */ got, /** @type {string} */ want) {
   if (a.length !== b.length) throw new Difference(`the printed graph has ${a.length} lines instead of ${b.length}`);
 }
 
-/** What PyTorch takes apart by default, from `tests/oracle/gen_decompositions.py`. */
+/** What PyTorch decomposes by default, from `tests/oracle/gen_decompositions.py`. */
 const TAKEN_APART = new Set(
   readFileSync(fileURLToPath(new URL("../fixtures/decompositions/default.txt", import.meta.url)), "utf8").split("\n"),
 );
 
 /**
- * No operator may be left that PyTorch's table takes apart, unless PyTorch itself left it in this program. So what is left
+ * No operator may be left that PyTorch's table decomposes, unless PyTorch itself left it in this program. So what is left
  * are core operators, and those that PyTorch has no decomposition of.
  */
 function checkOperators(

@@ -20,8 +20,8 @@ type Known = Value<TensorMeta>;
 /// node what it gives, as `meta.val`: FX's `FakeTensorProp`. Gives back what is known of the output.
 ///
 /// # Errors
-/// As [`Interpreter::run`](crate::Interpreter::run), and `NotImplemented` where a node needs to know what only a run can
-/// tell; then nothing is noted.
+/// As [`Interpreter::run`](crate::Interpreter::run), and `NotImplemented` where a node needs data, or the value of an
+/// unbacked symbol; then nothing is noted.
 pub fn propagate(module: &mut GraphModule, inputs: &[Known], shapes: Propagation<'_>) -> Result<Known> {
     let (notes, memory) = (RefCell::default(), RefCell::default());
     let output = walk(module, &mut Evaluation::new(Shapes { shapes, notes: &notes, memory: &memory }), inputs)?;

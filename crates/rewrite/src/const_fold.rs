@@ -1,7 +1,7 @@
 //! Splitting off what depends on constants alone, as a module that a host runs: `torch.fx.experimental.const_fold`. What is
 //! computed at once is `constant_fold`.
 
-use crate::effects::Writes;
+use crate::effects::AliasAnalysis;
 use crate::fuser::replace_uses;
 use crate::{Impurity, SplitOptions, split_module};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -159,7 +159,7 @@ pub fn get_unique_attr_name_in_module(module: &GraphModule, candidate: &str) -> 
 fn constant_nodes(module: &GraphModule, rules: &FoldRules<'_>) -> FxHashSet<NodeId> {
     let graph = &module.graph;
     let mut res = FxHashSet::default();
-    let writes = Writes::of(module, rules.registry);
+    let writes = AliasAnalysis::of(module, rules.registry);
     for id in graph.nodes() {
         let node = graph.node(id);
         let is_constant = match node.op() {

@@ -1,19 +1,20 @@
-//! Which values are written to, so that no pass moves or merges what a write tells apart.
+//! Alias analysis: which values may share memory that is written to, so that no pass moves or merges what a write tells
+//! apart.
 //!
-//! Values that may share memory form a class: a view and what it looks at, a list and its items. What is not known to be
-//! fresh memory counts as shared, and what is not known not to write counts as writing.
+//! Values that may share memory form an alias set: a view and what it looks at, a list and its items. What is not known to
+//! be fresh memory counts as shared, and what is not known not to write counts as writing.
 
 use crate::in_place::{evaluates, is_in_place_name, is_in_place_operator};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, NodeId, Opcode, Str, Val};
 use tracefx_ops::{ArgType, Op, Registry, Tags};
 
-/// The classes of a graph's values in which something is written. What is put into the graph later has to be told
-/// ([`Writes::add`]); what is taken out of it stays in its class.
-pub(crate) struct Writes {
-    /// For each node, by its index, another of its class, or itself.
+/// The alias sets of a graph's values, and in which of them something is written. What is put into the graph later has to
+/// be told ([`AliasAnalysis::add`]); what is taken out of it stays in its set.
+pub(crate) struct AliasAnalysis {
+    /// For each node, by its index, another of its alias set, or itself.
     parents: Vec<u32>,
-    /// Whether the class of this node, which stands for it, is written to.
+    /// Whether the alias set that this node stands for is written to.
     is_written: Vec<bool>,
     /// For each node, by its index, whether it writes.
     writers: Vec<bool>,
@@ -21,9 +22,9 @@ pub(crate) struct Writes {
     reads: FxHashMap<Str, NodeId>,
 }
 
-impl Writes {
+impl AliasAnalysis {
     /// The writes of a module's graph; nothing where there are none, as in most graphs.
-    pub(crate) fn of(module: &GraphModule, registry: &Registry) -> Option<Writes> {
+    pub(crate) fn of(module: &GraphModule, registry: &Registry) -> Option<AliasAnalysis> {
         let graph = &module.graph;
         // Nodes share their targets, so that each operator is looked up once.
         let mut harmless: FxHashSet<*const u8> = FxHashSet::default();
@@ -40,12 +41,13 @@ impl Writes {
             }
             res
         });
-        is_written.then(|| Writes::of_any(module, registry))
+        is_written.then(|| AliasAnalysis::of_any(module, registry))
     }
 
-    /// As [`Writes::of`], where a write is still to come.
-    pub(crate) fn of_any(module: &GraphModule, registry: &Registry) -> Writes {
-        let mut res = Writes { parents: vec![], is_written: vec![], writers: vec![], reads: FxHashMap::default() };
+    /// As [`AliasAnalysis::of`], where a write is still to come.
+    pub(crate) fn of_any(module: &GraphModule, registry: &Registry) -> AliasAnalysis {
+        let mut res =
+            AliasAnalysis { parents: vec![], is_written: vec![], writers: vec![], reads: FxHashMap::default() };
         res.add(&module.graph, effects_of(module, registry).into_iter());
         res.join_tied(module);
         res
@@ -82,8 +84,8 @@ impl Writes {
         for (id, _) in effects.filter(|(_, it)| it.writes) {
             self.writers[id.index()] = true;
             graph.node(id).for_each_input(&mut |input| {
-                let class = self.class(input);
-                self.is_written[class] = true;
+                let set = self.alias_set(input);
+                self.is_written[set] = true;
             });
         }
     }
@@ -95,7 +97,7 @@ impl Writes {
 
     /// Whether something writes to the memory of this value, or may.
     pub(crate) fn is_written(&self, node: NodeId) -> bool {
-        self.is_written[self.class(node)]
+        self.is_written[self.alias_set(node)]
     }
 
     /// Whether the node writes to something.
@@ -115,30 +117,30 @@ impl Writes {
     pub(crate) fn sources(&self, graph: &Graph, registry: &Registry) -> FxHashSet<NodeId> {
         let nodes: Vec<NodeId> = graph.nodes().rev().collect();
         let is_loose = |it: &NodeId| self.is_written(*it) && may_copy(graph, *it, registry);
-        let loose: FxHashSet<usize> = nodes.iter().copied().filter(is_loose).map(|it| self.class(it)).collect();
+        let loose: FxHashSet<usize> = nodes.iter().copied().filter(is_loose).map(|it| self.alias_set(it)).collect();
         let mut res = FxHashSet::default();
         for id in nodes {
-            if loose.contains(&self.class(id)) || graph.users(id).iter().any(|it| res.contains(&it)) {
+            if loose.contains(&self.alias_set(id)) || graph.users(id).iter().any(|it| res.contains(&it)) {
                 res.insert(id);
             }
         }
         res
     }
 
-    /// Whether the node uses memory that something writes to, as [`Writes::used`] tells.
+    /// Whether the node uses memory that something writes to, as [`AliasAnalysis::used`] tells.
     pub(crate) fn uses_written(&self, graph: &Graph, node: NodeId) -> bool {
         let mut res = false;
         graph.node(node).for_each_input(&mut |it| res |= self.is_written(it));
         res
     }
 
-    /// The written classes of what a node takes, each once. It reads them, or writes to all of them.
+    /// The written alias sets of what a node takes, each once. It reads them, or writes to all of them.
     pub(crate) fn used(&self, graph: &Graph, node: NodeId) -> Vec<usize> {
         let mut res = Vec::new();
         graph.node(node).for_each_input(&mut |input| {
-            let class = self.class(input);
-            if self.is_written[class] {
-                res.push(class);
+            let set = self.alias_set(input);
+            if self.is_written[set] {
+                res.push(set);
             }
         });
         res.sort_unstable();
@@ -150,15 +152,15 @@ impl Writes {
     /// Together with what nodes use they keep each write between the same reads.
     pub(crate) fn orders(&self, graph: &Graph, registry: &Registry) -> Vec<(NodeId, NodeId)> {
         let mut res = Vec::new();
-        // For each written class its last writer, and who has read it since.
+        // For each written alias set its last writer, and who has read it since.
         let mut last: Vec<(Option<NodeId>, Vec<NodeId>)> = vec![(None, Vec::new()); self.parents.len()];
         for id in graph.nodes() {
             let reads_nothing = matches!(graph.node(id).op(), Opcode::Placeholder | Opcode::GetAttr | Opcode::Output);
             if reads_nothing || takes_item(graph, id, registry) {
                 continue;
             }
-            for class in self.used(graph, id) {
-                let (writer, readers) = &mut last[class];
+            for set in self.used(graph, id) {
+                let (writer, readers) = &mut last[set];
                 res.extend(writer.map(|it| (it, id)));
                 if self.writers[id.index()] {
                     res.extend(readers.drain(..).map(|it| (it, id)));
@@ -172,12 +174,12 @@ impl Writes {
     }
 
     /// What stands for the memory of a value that is written to. A node that is put in later has none.
-    pub(crate) fn class_of(&self, node: NodeId) -> Option<usize> {
+    pub(crate) fn alias_set_of(&self, node: NodeId) -> Option<usize> {
         let is_known = node.index() < self.parents.len();
-        is_known.then(|| self.class(node)).filter(|it| self.is_written[*it])
+        is_known.then(|| self.alias_set(node)).filter(|it| self.is_written[*it])
     }
 
-    fn class(&self, node: NodeId) -> usize {
+    fn alias_set(&self, node: NodeId) -> usize {
         let mut at = node.index();
         while self.parents[at] as usize != at {
             at = self.parents[at] as usize;
@@ -186,8 +188,8 @@ impl Writes {
     }
 
     fn join(&mut self, a: NodeId, b: NodeId) {
-        let (mut from, to) = (a.index(), self.class(b));
-        // Everything on the way points to the class now, so that ways stay short.
+        let (mut from, to) = (a.index(), self.alias_set(b));
+        // Everything on the way points to the set now, so that ways stay short.
         loop {
             let next = self.parents[from] as usize;
             self.parents[from] = to as u32;
@@ -388,7 +390,7 @@ mod tests {
 
     fn written(calls: &[(&str, &[usize])]) -> Vec<usize> {
         let (module, nodes) = graph(calls);
-        let Some(writes) = Writes::of(&module, registry()) else { return vec![] };
+        let Some(writes) = AliasAnalysis::of(&module, registry()) else { return vec![] };
         (0..nodes.len()).filter(|&it| writes.is_written(nodes[it])).collect()
     }
 
@@ -407,7 +409,7 @@ mod tests {
         let mut graph = Graph::new();
         let reads = ["cache", "weight", "cache"].map(|it| graph.get_attr(it));
         graph.call_function("torch.ops.aten.relu_.default", vec![reads[2].into()], vec![]);
-        let writes = Writes::of(&GraphModule::new(graph), registry()).unwrap();
+        let writes = AliasAnalysis::of(&GraphModule::new(graph), registry()).unwrap();
         assert_eq!(reads.map(|it| writes.is_written(it)), [true, false, true]);
     }
 
@@ -426,7 +428,7 @@ mod tests {
             ("torch.ops.aten.relu_.default", &[0]),
             ("torch.ops.aten.cos.default", &[0]),
         ]);
-        let orders = Writes::of(&module, registry()).unwrap().orders(&module.graph, registry());
+        let orders = AliasAnalysis::of(&module, registry()).unwrap().orders(&module.graph, registry());
         assert_eq!(orders, [(nodes[1], nodes[2]), (nodes[2], nodes[3])]);
     }
 }

@@ -6,7 +6,7 @@ use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, Opcode};
 use tracefx_ops::{Registry, Tags};
 
 /// Functions that are no operators of the registry and have an effect, by qualified name: what PyTorch keeps in
-/// `torch.fx.node._side_effectful_functions`, and where stretches under vmap begin and end, which PyTorch drops.
+/// `torch.fx.node._side_effectful_functions`, and where vmap regions begin and end, which PyTorch drops.
 pub const SIDE_EFFECT_FUNCTIONS: &[&str] = &[
     "operator.setitem",
     "torch._C._set_grad_enabled",

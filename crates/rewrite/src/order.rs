@@ -1,7 +1,7 @@
 //! What must come after what. Most calls only come after what they use; where something writes, what it writes to is read
 //! before or after it, as in the graph.
 
-use crate::effects::Writes;
+use crate::effects::AliasAnalysis;
 use crate::switches::is_switch;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tracefx_ir::{Graph, GraphModule, NodeId, Opcode};
@@ -19,7 +19,7 @@ impl Order {
     /// not say what comes before a write.
     pub(crate) fn of(module: &GraphModule, registry: &Registry) -> Self {
         let graph = &module.graph;
-        let mut pairs = Writes::of(module, registry).map(|it| it.orders(graph, registry)).unwrap_or_default();
+        let mut pairs = AliasAnalysis::of(module, registry).map(|it| it.orders(graph, registry)).unwrap_or_default();
         pairs.extend(around_switches(graph));
         if pairs.is_empty() || !is_sorted(graph) {
             return Order::default();

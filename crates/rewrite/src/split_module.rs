@@ -1,6 +1,6 @@
 //! Parts by number, called in the order of their dependencies. Parts in a given order are `split_by_tags`'s.
 
-use crate::effects::Writes;
+use crate::effects::AliasAnalysis;
 use crate::fuser::check_free;
 use crate::switches::{ENTER_AUTOCAST, EXIT_AUTOCAST, SET_GRAD_ENABLED};
 use indexmap::{IndexMap, IndexSet};
@@ -275,7 +275,7 @@ impl<'a> Splitter<'a> {
     /// Keeps the parts that write, and those that use what is written, in the order in which they do. PyTorch does not, and
     /// gives other numbers then.
     fn record_writes(&mut self, registry: &Registry) {
-        let Some(writes) = Writes::of(self.module, registry) else { return };
+        let Some(writes) = AliasAnalysis::of(self.module, registry) else { return };
         for (first, second) in writes.orders(self.graph, registry) {
             if let (Some(first), Some(second)) = (self.part[first.index()], self.part[second.index()])
                 && first != second

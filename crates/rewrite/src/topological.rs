@@ -3,7 +3,7 @@
 //! Graphs are sorted in place, so that their nodes keep their ids; the users of each node then stand in the order of the
 //! graph, as in the new graph that FX would make.
 
-use crate::effects::Writes;
+use crate::effects::AliasAnalysis;
 use crate::order::{Order, is_sorted};
 use crate::switches::is_switch;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -42,7 +42,7 @@ pub const PRIORITIZED: &[&str] = &[
 /// # Errors
 /// `GraphInvalid` where nodes use each other in a circle.
 pub fn legalize_graph(module: &mut GraphModule, registry: &Registry) -> Result<()> {
-    let writes = Writes::of(module, registry);
+    let writes = AliasAnalysis::of(module, registry);
     let stays = |graph: &Graph, it: NodeId| {
         writes.as_ref().is_some_and(|writes| writes.is_writer(it)) || is_switch(graph.node(it))
     };

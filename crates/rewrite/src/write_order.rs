@@ -1,7 +1,7 @@
 //! Which writes come between two places of a graph. A pass leaves out what a write could change, and not what one comes
 //! before or after.
 
-use crate::effects::Writes;
+use crate::effects::AliasAnalysis;
 use crate::switches::is_switch;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
@@ -10,10 +10,10 @@ use tracefx_ops::Registry;
 
 /// The writes and switches of a graph by their places. Nodes that are put in later use nothing that is written to.
 pub(crate) struct WriteOrder {
-    writes: Option<Writes>,
+    writes: Option<AliasAnalysis>,
     /// The place of each node, by its index.
     places: Vec<usize>,
-    /// The writers of each written class, in order.
+    /// The writers of each written alias set, in order.
     writers: FxHashMap<usize, Vec<Placed>>,
     switches: Vec<Placed>,
 }
@@ -25,7 +25,7 @@ impl WriteOrder {
     /// That of a module's graph.
     pub(crate) fn of(module: &GraphModule, registry: &Registry) -> WriteOrder {
         let graph = &module.graph;
-        let writes = Writes::of(module, registry);
+        let writes = AliasAnalysis::of(module, registry);
         let mut places = vec![0; graph.id_bound()];
         let mut writers: FxHashMap<usize, Vec<Placed>> = FxHashMap::default();
         let mut switches = Vec::new();
@@ -34,8 +34,8 @@ impl WriteOrder {
             if is_switch(graph.node(id)) {
                 switches.push((place, id));
             }
-            for class in writes.iter().filter(|it| it.is_writer(id)).flat_map(|it| it.used(graph, id)) {
-                writers.entry(class).or_default().push((place, id));
+            for set in writes.iter().filter(|it| it.is_writer(id)).flat_map(|it| it.used(graph, id)) {
+                writers.entry(set).or_default().push((place, id));
             }
         }
         WriteOrder { writes, places, writers, switches }
@@ -53,7 +53,7 @@ impl WriteOrder {
 
     /// What writes to the memory of this value, in order.
     pub(crate) fn writers_of(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
-        self.class_of(node).and_then(|it| self.writers.get(&it)).into_iter().flatten().map(|&(_, it)| it)
+        self.alias_set_of(node).and_then(|it| self.writers.get(&it)).into_iter().flatten().map(|&(_, it)| it)
     }
 
     /// Whether what this node takes is written to before it.
@@ -73,7 +73,7 @@ impl WriteOrder {
 
     /// Whether something writes to the memory of this value once it is there.
     pub(crate) fn is_written_after(&self, node: NodeId) -> bool {
-        let Some(all) = self.class_of(node).and_then(|it| self.writers.get(&it)) else { return false };
+        let Some(all) = self.alias_set_of(node).and_then(|it| self.writers.get(&it)) else { return false };
         all.last().is_some_and(|it| it.0 >= self.places[node.index()])
     }
 
@@ -90,7 +90,7 @@ impl WriteOrder {
         res.map(|it| it.1)
     }
 
-    /// As [`Writes::sources`].
+    /// As [`AliasAnalysis::sources`].
     pub(crate) fn sources(&self, graph: &Graph, registry: &Registry) -> FxHashSet<NodeId> {
         self.writes.as_ref().map(|it| it.sources(graph, registry)).unwrap_or_default()
     }
@@ -107,14 +107,14 @@ impl WriteOrder {
         self.places.get(node.index()).copied().filter(|it| *it != usize::MAX)
     }
 
-    fn class_of(&self, node: NodeId) -> Option<usize> {
-        self.writes.as_ref()?.class_of(node)
+    fn alias_set_of(&self, node: NodeId) -> Option<usize> {
+        self.writes.as_ref()?.alias_set_of(node)
     }
 
-    /// The writers of each class that a node takes something of.
+    /// The writers of each alias set that a node takes something of.
     fn for_each_read(&self, graph: &Graph, node: NodeId, visit: &mut dyn FnMut(&[Placed])) {
         graph.node(node).for_each_input(&mut |it| {
-            if let Some(all) = self.class_of(it).and_then(|it| self.writers.get(&it)) {
+            if let Some(all) = self.alias_set_of(it).and_then(|it| self.writers.get(&it)) {
                 visit(all);
             }
         });

@@ -15,7 +15,7 @@ import {
 import type { Module } from "../nn/module.ts";
 import type { Node } from "./node.ts";
 import { targetOf, type NamedTarget } from "./target.ts";
-import { showsItWrites } from "./writes.ts";
+import { showsItWrites } from "./effects.ts";
 
 const EFFECTS = new Set(SIDE_EFFECT_FUNCTIONS);
 const RANDOM = new Set(RANDOM_FUNCTIONS);

@@ -14,7 +14,7 @@ import type { Graph } from "./graph.ts";
 import type { Node } from "./node.ts";
 import { isGraph } from "./nodeList.ts";
 import { stateOf } from "./nodeState.ts";
-import { isSwitch, mayWrite } from "./writes.ts";
+import { isSwitch, mayWrite } from "./effects.ts";
 
 /** What runs as soon as it can, so that assertions about sizes come before the operators that need them. */
 const AHEAD: ReadonlySet<string> = new Set(PRIORITIZED);

@@ -4,7 +4,7 @@
  * @module
  */
 import type { ArgInput } from "../graph/args.ts";
-import { isInPlaceName, showsItWrites } from "../graph/writes.ts";
+import { isInPlaceName, showsItWrites } from "../graph/effects.ts";
 import { traceError } from "../record/stack.ts";
 
 /** Refuses a call of a function of PyTorch's that changes an argument: one in place, or one that is given `out`. */

@@ -55,7 +55,7 @@ impl<'a, T> Args<'a, T> {
     }
 
     /// Whether two sizes differ for all values that the symbols may have. A rule that refuses what differs takes all else to
-    /// be equal, and a program that is exported asserts it where only a run can tell.
+    /// be equal, and a program that is exported asserts it of sizes that are unbacked.
     pub fn differ(&self, a: &SymInt, b: &SymInt) -> bool {
         match self.symbols {
             Some(symbols) if a != b && symbols.is_exporting() => !symbols.require(&SymBool::eq(a, b), None),

@@ -48,8 +48,8 @@ impl<'a> Propagation<'a> {
     /// Calls the operator of this name and gives back its results, one per result of the schema.
     ///
     /// # Errors
-    /// `NotImplemented` where the operator is not known, needs to know what only the data or a run can tell, or refuses
-    /// sizes that are symbolic; else what the operator refuses. The error names the operator.
+    /// `NotImplemented` where the operator is not known, needs data or the value of an unbacked symbol, or refuses sizes
+    /// that are symbolic; else what the operator refuses. The error names the operator.
     pub fn call(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Fourier transforms of short stretches of a signal, and back.
+//! Short-time Fourier transforms: those of the frames of a signal, and back.
 
 use crate::core::decompositions::tensor_of;
 use crate::index::gather::wrong_dtype;
@@ -14,21 +14,21 @@ pub(crate) const OPS: &[OpDef] = &[
          Tensor",
         stft,
     )
-    .doc("The Fourier transforms of stretches of a signal."),
+    .doc("The Fourier transforms of frames of a signal."),
     transform(
         "aten::stft.center(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? \
          window=None, bool center=True, str pad_mode=\"reflect\", bool normalized=False, bool? onesided=None, \
          bool? return_complex=None, bool? align_to_window=None) -> Tensor",
         stft,
     )
-    .doc("The Fourier transforms of stretches of a signal, which is padded so that each one is around its place."),
+    .doc("The Fourier transforms of frames of a signal, which is padded so that each one is around its place."),
     transform(
         "aten::istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, \
          bool center=True, bool normalized=False, bool? onesided=None, int? length=None, bool \
          return_complex=False) -> Tensor",
         istft,
     )
-    .doc("The signal whose stretches have these Fourier transforms."),
+    .doc("The signal whose frames have these Fourier transforms."),
 ];
 
 type Call<'a> = Args<'a, TensorRef>;
@@ -37,15 +37,15 @@ const fn transform(schema: &'static str, decompose: crate::Decompose) -> OpDef {
     OpDef::composite(schema, decompose).tolerance(Tol::Scaled(10.0))
 }
 
-/// What both directions are told of the stretches.
-struct Stretches {
+/// What both directions are told of the frames.
+struct Frames {
     n_fft: i64,
     hop: i64,
     n_window: i64,
     window: Option<TensorRef>,
 }
 
-impl Stretches {
+impl Frames {
     fn new(cx: &Cx<'_>, args: &Call<'_>) -> Result<Self> {
         let n_fft = args.int(1)?;
         let (hop, n_window) = (args.opt_int(2)?.unwrap_or(n_fft / 4), args.opt_int(3)?.unwrap_or(n_fft));
@@ -66,7 +66,7 @@ impl Stretches {
             );
             return Err(refuse(what));
         }
-        Ok(Stretches { n_fft, hop, n_window, window })
+        Ok(Frames { n_fft, hop, n_window, window })
     }
 
     /// The window, with zeros around it where it is shorter than the transforms.
@@ -109,7 +109,7 @@ fn stft(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let this = *args.tensor(0)?;
     let meta = cx.meta(this).clone();
     if is_true(args, "align_to_window") {
-        return Err(args.unsupported("stft with stretches that are aligned to the window"));
+        return Err(args.unsupported("stft with frames that are aligned to the window"));
     }
     let window_dtype = args.opt_tensor(4)?.map(|it| cx.meta(*it).dtype);
     let is_complex = meta.dtype.is_complex() || window_dtype.is_some_and(DType::is_complex);
@@ -146,10 +146,10 @@ fn stft(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if n_fft <= 0 || args.less(&n, &n_fft.into()) {
         return Err(args.invalid(format!("stft: expected 0 < n_fft < {n}, but got n_fft={n_fft}")));
     }
-    let stretches = Stretches::new(cx, args)?;
-    let mut rows = cx.aten("unfold", [&input, &Value::int(1), &Value::int(n_fft), &Value::int(stretches.hop)])?;
-    if stretches.has_window() {
-        let window = stretches.window(cx, meta.dtype)?;
+    let frames = Frames::new(cx, args)?;
+    let mut rows = cx.aten("unfold", [&input, &Value::int(1), &Value::int(n_fft), &Value::int(frames.hop)])?;
+    if frames.has_window() {
+        let window = frames.window(cx, meta.dtype)?;
         rows = cx.aten("mul.Tensor", [&rows, &window])?;
     }
     let is_onesided = match option(args, "onesided") {
@@ -168,7 +168,7 @@ fn stft(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     Ok(vec![if returns_complex { res } else { cx.aten("view_as_real", [&res])? }])
 }
 
-/// Follows `istft` of aten/src/ATen/native/SpectralOps.cpp: stretches are added where they overlap, and the sum is divided
+/// Follows `istft` of aten/src/ATen/native/SpectralOps.cpp: frames are added where they overlap, and the sum is divided
 /// by that of the squares of the windows.
 fn istft(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let this = *args.tensor(0)?;
@@ -187,14 +187,14 @@ fn istft(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         }
     };
     let (Some(n_bins), Some(n_frames)) = (n_bins, n_frames) else {
-        return Err(args.unsupported("istft of stretches whose number is not known"));
+        return Err(args.unsupported("istft of frames whose number is not known"));
     };
     if meta.sizes.contains(&SymInt::ZERO) {
         return Err(args.bad_shape("istft: input tensor cannot be empty"));
     }
-    let stretches = Stretches::new(cx, args)?;
-    let n_fft = stretches.n_fft;
-    if stretches.hop > stretches.n_window {
+    let frames = Frames::new(cx, args)?;
+    let n_fft = frames.n_fft;
+    if frames.hop > frames.n_window {
         return Err(args.invalid("istft: expected 0 < hop_length <= win_length"));
     }
     let is_onesided = match option(args, "onesided") {
@@ -226,13 +226,13 @@ fn istft(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         }
         cx.aten("fft_irfft", [&spectra, &Value::int(n_fft), &Value::int(-1), &norm(args)])?
     };
-    let window = stretches.window(cx, real)?;
+    let window = frames.window(cx, real)?;
     let rows = cx.aten("mul.Tensor", [&rows, &window])?;
     let squares = cx.aten("mul.Tensor", [&window, &window])?;
     let sizes = Value::ints(&[1, n_frames, n_fft]);
     let squares = cx.aten("expand", [&squares, &sizes])?;
-    let n_all = n_fft + stretches.hop * (n_frames - 1);
-    let (sum, weight) = (stretches.overlapped(cx, &rows, n_frames)?, stretches.overlapped(cx, &squares, n_frames)?);
+    let n_all = n_fft + frames.hop * (n_frames - 1);
+    let (sum, weight) = (frames.overlapped(cx, &rows, n_frames)?, frames.overlapped(cx, &squares, n_frames)?);
     let start = if is_true(args, "center") { n_fft / 2 } else { 0 };
     let length = args.position("length").map_or(Ok(None), |it| args.opt_int(it))?;
     let end = match length {
@@ -256,8 +256,8 @@ fn istft(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     Ok(vec![res])
 }
 
-impl Stretches {
-    /// The sum of stretches that begin a hop apart.
+impl Frames {
+    /// The sum of frames that begin a hop apart.
     fn overlapped(&self, cx: &mut Cx<'_>, rows: &Traced, n_frames: i64) -> Result<Traced> {
         let meta = cx.meta(tensor_of(rows)).clone();
         let flat = cx.aten("reshape", [rows, &Value::List(vec![Value::Int(meta.sizes[0].clone()), Value::int(-1)])])?;

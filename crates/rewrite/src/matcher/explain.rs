@@ -2,7 +2,7 @@
 
 use super::search::Search;
 use super::{InternalMatch, SubgraphMatcher, compute_nodes, contain};
-use crate::effects::Writes;
+use crate::effects::AliasAnalysis;
 use crate::replace::{Blocked, Place};
 use tracefx_core::Result;
 use tracefx_ir::{Arg, GraphModule, NodeId, Opcode};
@@ -82,7 +82,7 @@ impl SubgraphMatcher {
     /// # Errors
     /// Those of [`SubgraphMatcher::matches`].
     pub fn explain(&self, module: &GraphModule, registry: &Registry) -> Result<Vec<Miss>> {
-        let writes = Writes::of(module, registry);
+        let writes = AliasAnalysis::of(module, registry);
         let mut search = Search::new(&self.pattern, &self.options, module);
         search.misses = Some(Misses::default());
         while let Some(found) = search.next_match()? {
@@ -100,7 +100,7 @@ impl SubgraphMatcher {
     }
 
     /// What keeps the match from being replaced, if that is a write.
-    fn blocked(&self, module: &GraphModule, found: &InternalMatch, writes: &Writes) -> Option<Blocked> {
+    fn blocked(&self, module: &GraphModule, found: &InternalMatch, writes: &AliasAnalysis) -> Option<Blocked> {
         let pattern = self.pattern.graph();
         let matched = compute_nodes(pattern, found);
         if matched.is_empty() {

@@ -10,7 +10,7 @@ mod constraint;
 mod contain;
 mod equality;
 mod explain;
-mod meet;
+mod match_nodes;
 mod named;
 mod pattern;
 mod search;

@@ -128,10 +128,10 @@ impl<'a> Search<'a> {
                     self.choose_anchor(index)?;
                     false
                 }
-                Goal::Node(node, found) => self.meet_node(node, found)?,
-                Goal::Arg(arg, found) => self.meet_arg(arg, found)?,
-                Goal::Inner(node, found) => self.meet_inner(node, found),
-                Goal::Unordered(args, found) => self.meet_unordered(&args, &found)?,
+                Goal::Node(node, found) => self.match_node(node, found)?,
+                Goal::Arg(arg, found) => self.match_arg(arg, found)?,
+                Goal::Inner(node, found) => self.match_inner(node, found),
+                Goal::Unordered(args, found) => self.match_unordered(&args, &found)?,
             };
             if !is_met && !self.backtrack() {
                 return Ok(None);

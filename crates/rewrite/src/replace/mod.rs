@@ -11,7 +11,7 @@ mod splice;
 pub use claim::RewriteContext;
 pub(crate) use place::{Blocked, Place};
 
-use crate::effects::{Effect, Writes, known_writers};
+use crate::effects::{AliasAnalysis, Effect, known_writers};
 use crate::matcher::compute_nodes;
 use crate::verify::VerifyOptions;
 use crate::{InternalMatch, MatcherOptions, SubgraphMatcher};
@@ -271,7 +271,7 @@ enum KnownWrites {
     #[default]
     Unknown,
     None,
-    Some(Writes),
+    Some(AliasAnalysis),
 }
 
 impl KnownWrites {
@@ -282,12 +282,12 @@ impl KnownWrites {
         pattern: &Graph,
         writing: &[&InternalMatch],
         registry: &Registry,
-    ) -> Option<&mut Writes> {
+    ) -> Option<&mut AliasAnalysis> {
         if matches!(self, KnownWrites::Unknown) {
-            *self = Writes::of(module, registry).map_or(KnownWrites::None, KnownWrites::Some);
+            *self = AliasAnalysis::of(module, registry).map_or(KnownWrites::None, KnownWrites::Some);
         }
         if matches!(self, KnownWrites::None) && !writing.is_empty() {
-            *self = KnownWrites::Some(Writes::of_any(module, registry));
+            *self = KnownWrites::Some(AliasAnalysis::of_any(module, registry));
         }
         let KnownWrites::Some(writes) = self else { return None };
         let nodes = writing.iter().flat_map(|it| compute_nodes(pattern, it));

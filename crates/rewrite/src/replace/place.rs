@@ -5,7 +5,7 @@
 //! passing a node that writes to what it uses, or uses what it writes to. Where there is no such place, the match stays.
 
 use crate::InternalMatch;
-use crate::effects::Writes;
+use crate::effects::AliasAnalysis;
 use crate::matcher::is_compute;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
@@ -41,7 +41,7 @@ impl Place {
         pattern: &Graph,
         found: &InternalMatch,
         matched: &FxHashSet<NodeId>,
-        writes: Option<&Writes>,
+        writes: Option<&AliasAnalysis>,
     ) -> std::result::Result<Place, Blocked> {
         let mut place = Place::in_fx(graph, found, matched);
         let Some(writes) = writes else { return Ok(place) };
@@ -112,7 +112,7 @@ fn last_input(graph: &Graph, found: &InternalMatch) -> Option<NodeId> {
 /// What is moved, and what is looked at on the way.
 struct Search<'a> {
     graph: &'a Graph,
-    writes: &'a Writes,
+    writes: &'a AliasAnalysis,
     matched: &'a FxHashSet<NodeId>,
     /// The matched nodes, in order.
     nodes: Vec<NodeId>,
@@ -225,7 +225,7 @@ fn check_inside(
     pattern: &Graph,
     found: &InternalMatch,
     nodes: &[NodeId],
-    writes: &Writes,
+    writes: &AliasAnalysis,
 ) -> std::result::Result<(), Blocked> {
     let place_of: FxHashMap<NodeId, NodeId> = found
         .nodes_map

@@ -2,7 +2,7 @@
 
 use super::{Place, ReplacedPatterns, invalid, placeholders};
 use crate::InternalMatch;
-use crate::effects::{Effect, Writes, effects_of, known_writers};
+use crate::effects::{AliasAnalysis, Effect, effects_of, known_writers};
 use crate::matcher::{compute_nodes, is_compute};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
@@ -106,7 +106,7 @@ impl<'a> Splice<'a> {
         graph: &mut Graph,
         mut found: InternalMatch,
         changed: &mut FxHashMap<NodeId, Arg>,
-        writes: Option<&mut Writes>,
+        writes: Option<&mut AliasAnalysis>,
         room: &mut usize,
     ) -> Result<std::result::Result<ReplacedPatterns, InternalMatch>> {
         let mut values = vec![None; self.replacement.id_bound()];

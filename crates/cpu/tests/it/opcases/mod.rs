@@ -42,7 +42,7 @@ fn decompositions_agree_where_a_kernel_is_left_out() {
     may_only_rise("decompositions instead of kernels", seen.n_passed);
 }
 
-/// With the kernels alone of operators that PyTorch's table of decompositions leaves, all that it takes apart computes the
+/// With the kernels alone of operators that PyTorch's table of decompositions leaves, all that it decomposes computes the
 /// same: what a decomposition calls ends there.
 #[test]
 fn decompositions_end_in_operators_that_are_left() {

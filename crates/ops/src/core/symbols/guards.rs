@@ -17,7 +17,7 @@ pub struct ShapeGuard {
     pub place: Option<Str>,
 }
 
-/// A condition that only a run can tell, which the program has to assert.
+/// A condition on unbacked symbols, which the program has to assert.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeferredAssertion {
     /// The condition.

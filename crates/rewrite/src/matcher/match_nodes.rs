@@ -29,7 +29,7 @@ impl<'a> Search<'a> {
             })
     }
 
-    pub(super) fn meet_node(&mut self, node: NodeId, found: NodeId) -> Result<bool> {
+    pub(super) fn match_node(&mut self, node: NodeId, found: NodeId) -> Result<bool> {
         if let Some(bound) = &self.bound[node.index()] {
             let is_same = *bound == Arg::Node(found);
             return Ok(is_same || self.miss(node, Some(&Arg::Node(found)), |search| search.bound_name(node)));
@@ -54,7 +54,7 @@ impl<'a> Search<'a> {
             return Ok(true);
         }
         let law = self.pattern.laws[node.index()];
-        if law.is_associative && is_plain_pair(wanted) && is_plain_pair(it) && self.meet_chain(node, found)? {
+        if law.is_associative && is_plain_pair(wanted) && is_plain_pair(it) && self.match_chain(node, found)? {
             return Ok(false);
         }
         let keys = |it: &'a Node| it.kwargs().iter().map(|(key, _)| key);
@@ -111,9 +111,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    pub(super) fn meet_arg(&mut self, arg: &'a Arg, found: &'a Arg) -> Result<bool> {
+    pub(super) fn match_arg(&mut self, arg: &'a Arg, found: &'a Arg) -> Result<bool> {
         match (arg, found) {
-            (Arg::Node(node), Arg::Node(found)) => return self.meet_node(*node, *found),
+            (Arg::Node(node), Arg::Node(found)) => return self.match_node(*node, *found),
             (Arg::List(items) | Arg::Tuple(items), Arg::List(others) | Arg::Tuple(others)) => {
                 if items.len() == others.len() {
                     self.push_pairs(items.iter(), others.iter());
@@ -125,8 +125,8 @@ impl<'a> Search<'a> {
             _ => {}
         }
         let is_met = match arg {
-            Arg::Node(node) if self.pattern.is_virtual(*node) => return Ok(self.meet_virtual(*node, found)),
-            Arg::Node(node) => self.meet_literal(*node, found),
+            Arg::Node(node) if self.pattern.is_virtual(*node) => return Ok(self.match_virtual(*node, found)),
+            Arg::Node(node) => self.match_literal(*node, found),
             _ => is_same_literal(arg, found),
         };
         let is_met = is_met || self.options.ignore_literals;
@@ -134,7 +134,7 @@ impl<'a> Search<'a> {
     }
 
     /// A node of the pattern stands for a literal.
-    fn meet_literal(&mut self, node: NodeId, found: &Arg) -> bool {
+    fn match_literal(&mut self, node: NodeId, found: &Arg) -> bool {
         if !self.pattern.is_placeholder(node) {
             return false;
         }
@@ -145,7 +145,7 @@ impl<'a> Search<'a> {
     }
 
     /// One of several alternatives stands for a literal.
-    fn meet_virtual(&mut self, node: NodeId, found: &'a Arg) -> bool {
+    fn match_virtual(&mut self, node: NodeId, found: &'a Arg) -> bool {
         if let Some(bound) = &self.bound[node.index()] {
             return is_equal(bound, found);
         }
@@ -158,12 +158,12 @@ impl<'a> Search<'a> {
     }
 
     /// A node inside a chain of calls.
-    pub(super) fn meet_inner(&mut self, node: NodeId, found: NodeId) -> bool {
+    pub(super) fn match_inner(&mut self, node: NodeId, found: NodeId) -> bool {
         self.may_bind(node, found) && self.bind_checked(node, Arg::Node(found))
     }
 
     /// The first argument stands for any of these, and the others for the rest.
-    pub(super) fn meet_unordered(&mut self, args: &[&'a Arg], found: &[&'a Arg]) -> Result<bool> {
+    pub(super) fn match_unordered(&mut self, args: &[&'a Arg], found: &[&'a Arg]) -> Result<bool> {
         let Some((first, rest)) = args.split_first() else { return Ok(true) };
         self.spend(found.len() as u64)?;
         let rest: Rc<[&Arg]> = rest.into();
@@ -175,7 +175,7 @@ impl<'a> Search<'a> {
 
     /// Makes a choice of how a chain of calls of an associative function is split, so that it has as many operands
     /// as the chain of the pattern; `false` where that is one call only.
-    fn meet_chain(&mut self, node: NodeId, found: NodeId) -> Result<bool> {
+    fn match_chain(&mut self, node: NodeId, found: NodeId) -> Result<bool> {
         let pattern = self.pattern;
         let is_own = |it: NodeId| pattern.graph().users(it).len() == 1 && !pattern.is_returned[it.index()];
         let mut wanted = Chain::of(pattern.graph(), node);
