@@ -46,8 +46,7 @@ pub(crate) fn piece(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, item: us
     let pieces = args.sym_ints(1)?;
     let start: SymInt = pieces[..item].iter().sum();
     let end = &start + &pieces[item];
-    let call = [&args.values[0], changed, &Value::int(dim as i64), &Value::Int(start), &Value::Int(end)];
-    cx.aten("slice_scatter", call)
+    cx.aten("slice_scatter", [&args.values[0], changed, &Value::int(dim as i64), &Value::Int(start), &Value::Int(end)])
 }
 
 /// One of the pieces of `split`, which are of equal size but for the last.
@@ -57,14 +56,12 @@ pub(crate) fn equal_piece(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, it
     let size = args.sym_int(1)?;
     let start = size * item as i64;
     let end = (&start + size).min(&sizes[dim]);
-    let call = [&args.values[0], changed, &Value::int(dim as i64), &Value::Int(start), &Value::Int(end)];
-    cx.aten("slice_scatter", call)
+    cx.aten("slice_scatter", [&args.values[0], changed, &Value::int(dim as i64), &Value::Int(start), &Value::Int(end)])
 }
 
 /// One position of the dimension that `unbind` takes away.
 pub(crate) fn position(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, item: usize) -> Result<Traced> {
-    let call = [&args.values[0], changed, &args.values[1], &Value::int(item as i64)];
-    cx.aten("select_scatter", call)
+    cx.aten("select_scatter", [&args.values[0], changed, &args.values[1], &Value::int(item as i64)])
 }
 
 pub(crate) fn t(cx: &mut Cx<'_>, _: &Call<'_>, changed: &Traced, _: usize) -> Result<Traced> {

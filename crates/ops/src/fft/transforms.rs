@@ -289,8 +289,7 @@ fn resized(cx: &mut Cx<'_>, value: Traced, dim: usize, n: i64) -> Result<Traced>
     let meta = cx.meta(tensor_of(&value)).clone();
     let Some(own) = meta.sizes[dim].as_int() else { return Ok(value) };
     if n <= own {
-        let call = [&value, &Value::int(dim as i64), &Value::int(0), &Value::int(n)];
-        return cx.aten("slice.Tensor", call);
+        return cx.aten("slice.Tensor", [&value, &Value::int(dim as i64), &Value::int(0), &Value::int(n)]);
     }
     let mut sizes = meta.sizes;
     sizes[dim] = SymInt::from(n - own);
@@ -377,8 +376,7 @@ fn frequencies(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         .filter_map(|name| Some((*name, args.values[args.position(name)?].clone())))
         .collect();
     let mut range = |from: i64, to: i64| -> Result<Traced> {
-        let call = [&Value::Float(from as f64), &Value::Float(to as f64)];
-        cx.aten_with("arange.start", call, &options)
+        cx.aten_with("arange.start", [&Value::Float(from as f64), &Value::Float(to as f64)], &options)
     };
     let whole = match args.op.schema.name == "fft_rfftfreq" {
         true => range(0, n / 2 + 1)?,

@@ -229,8 +229,7 @@ fn without_masks(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, op: &str) -> Resul
         let rank = meta.sizes.len();
         let positions = cx.aten("nonzero", [&index.into()])?;
         for dim in 0..rank {
-            let column = [&positions, &Value::int(1), &Value::int(dim as i64)];
-            indices.push(cx.aten("select.int", column)?);
+            indices.push(cx.aten("select.int", [&positions, &Value::int(1), &Value::int(dim as i64)])?);
         }
     }
     if !is_changed {

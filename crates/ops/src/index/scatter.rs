@@ -343,8 +343,7 @@ fn put_slices(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, source: &Traced, adds
     }
     let mut indices = vec![Value::None; dim];
     indices.push(index);
-    let put = [&args.values[0], &Value::List(indices), source, &Value::Bool(adds)];
-    Ok(vec![cx.aten("index_put", put)?])
+    Ok(vec![cx.aten("index_put", [&args.values[0], &Value::List(indices), source, &Value::Bool(adds)])?])
 }
 
 fn index_add_by_put(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {

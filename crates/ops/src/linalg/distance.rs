@@ -197,8 +197,7 @@ fn euclidean_dist(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
 fn pairwise_distance(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let difference = cx.aten("sub.Tensor", &args.values[..2])?;
     let shifted = cx.aten("add.Scalar", [&difference, &args.values[3]])?;
-    let call = [&shifted, &args.values[2], &Value::ints(&[-1]), &args.values[4]];
-    Ok(vec![cx.aten("linalg_vector_norm", call)?])
+    Ok(vec![cx.aten("linalg_vector_norm", [&shifted, &args.values[2], &Value::ints(&[-1]), &args.values[4]])?])
 }
 
 /// Follows `cosine_similarity` of aten/src/ATen/native/Distance.cpp: each vector is divided by its norm first.
@@ -221,8 +220,7 @@ fn cosine_similarity(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         if meta.sizes != sizes {
             side = cx.aten("expand", [&side, &size_list(&sizes)])?;
         }
-        let call = [&side, &Value::int(2), &dims, &Value::Bool(true)];
-        let norm = cx.aten("linalg_vector_norm", call)?;
+        let norm = cx.aten("linalg_vector_norm", [&side, &Value::int(2), &dims, &Value::Bool(true)])?;
         let norm = cx.aten("clamp_min", [&norm, &args.values[3]])?;
         units.push(cx.aten("div.Tensor", [&side, &norm])?);
     }

@@ -379,8 +379,7 @@ fn norm_of_matrices(cx: &mut Cx<'_>, args: &Call<'_>, norm: Norm, dims: Vec<i64>
         }
         Norm::Number(number) if number.abs() == 1.0 || number.is_infinite() => {
             let (summed, left) = if number.is_infinite() { (col, row) } else { (row, col) };
-            let call = [&this, &Value::Float(1.0), &at(summed), &Value::Bool(true)];
-            let sums = cx.aten("linalg_vector_norm", call)?;
+            let sums = cx.aten("linalg_vector_norm", [&this, &Value::Float(1.0), &at(summed), &Value::Bool(true)])?;
             let mut res = cx.aten(extreme(number), [&sums, &at(left), &Value::Bool(true)])?;
             if !keeps {
                 res = cx.aten("squeeze.dims", [&res, &Value::ints(&[row as i64, col as i64])])?;
@@ -449,8 +448,7 @@ fn norm_except_dim(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if others.is_empty() {
         // Of every number by itself.
         let apart = cx.aten("unsqueeze", [&this.into(), &Value::int(-1)])?;
-        let call = [&apart, &Value::Float(power), &Value::ints(&[-1])];
-        return Ok(vec![cx.aten("linalg_vector_norm", call)?]);
+        return Ok(vec![cx.aten("linalg_vector_norm", [&apart, &Value::Float(power), &Value::ints(&[-1])])?]);
     }
     let call = [&this.into(), &Value::Float(power), &Value::ints(&others), &Value::Bool(true)];
     let res = cx.aten("linalg_vector_norm", call)?;

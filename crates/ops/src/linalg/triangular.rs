@@ -456,14 +456,12 @@ fn logdet(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
 }
 
 fn inverse(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let call = [&args.values[0]];
-    Ok(vec![cx.aten_with("linalg_inv_ex", call, &[("check_errors", Value::Bool(true))])?])
+    Ok(vec![cx.aten_with("linalg_inv_ex", [&args.values[0]], &[("check_errors", Value::Bool(true))])?])
 }
 
 fn solved(cx: &mut Cx<'_>, args: &Call<'_>, checks: bool) -> Result<Vec<Traced>> {
     let options = [("left", args.values[2].clone()), ("check_errors", Value::Bool(checks))];
-    let call = [&args.values[0], &args.values[1]];
-    let results = cx.aten_all("_linalg_solve_ex", call, &options)?;
+    let results = cx.aten_all("_linalg_solve_ex", &args.values[..2], &options)?;
     Ok(results.into_iter().enumerate().filter(|(i, _)| matches!(i, 0 | 3)).map(|(_, it)| it).collect())
 }
 

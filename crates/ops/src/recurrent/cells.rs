@@ -142,8 +142,7 @@ fn parts(cx: &mut Cx<'_>, value: &Traced, n: usize) -> Result<Vec<Traced>> {
 
 /// One step, of which the input has been multiplied with its weight already.
 pub(crate) fn step(cx: &mut Cx<'_>, cell: Cell, input: Traced, state: &State, params: &Params) -> Result<State> {
-    let call = [&state.hidden, &params.w_hh, &params.b_hh];
-    let recurrent = cx.aten("linear", call)?;
+    let recurrent = cx.aten("linear", [&state.hidden, &params.w_hh, &params.b_hh])?;
     let hidden = match cell {
         Cell::Tanh | Cell::Relu => {
             let sum = add(cx, &recurrent, &input)?;
@@ -183,8 +182,7 @@ pub(crate) fn step(cx: &mut Cx<'_>, cell: Cell, input: Traced, state: &State, pa
 
 fn cell_step(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, state: State) -> Result<State> {
     let params = Params::of_cell(args);
-    let call = [&args.values[0], &params.w_ih, &params.b_ih];
-    let input = cx.aten("linear", call)?;
+    let input = cx.aten("linear", [&args.values[0], &params.w_ih, &params.b_ih])?;
     step(cx, cell, input, &state, &params)
 }
 
@@ -341,8 +339,7 @@ fn layers(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, hidden: &Traced, cells: 
             let pick = |cx: &mut Cx<'_>, it: &Traced| cx.aten("select.int", [it, &Value::int(0), &at]);
             let mut state =
                 State { hidden: pick(cx, hidden)?, cell: cells.as_ref().map(|it| pick(cx, it)).transpose()? };
-            let call = [&input, &params.w_ih, &params.b_ih];
-            let products = cx.aten("linear", call)?;
+            let products = cx.aten("linear", [&input, &params.w_ih, &params.b_ih])?;
             let mut outputs = Vec::new();
             for step_at in 0..n_steps {
                 let time = if direction == 0 { step_at } else { n_steps - 1 - step_at };

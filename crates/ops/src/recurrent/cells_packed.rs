@@ -161,8 +161,7 @@ fn layers(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, hidden: &Traced, cells: 
             let index = Value::int((layer * n_directions + at) as i64);
             let mut pick = |it: &Traced| cx.aten("select.int", [it, &Value::int(0), &index]);
             let initial = State { hidden: pick(hidden)?, cell: cells.as_ref().map(pick).transpose()? };
-            let call = [&input, &params.w_ih, &params.b_ih];
-            let products = cx.aten("linear", call)?;
+            let products = cx.aten("linear", [&input, &params.w_ih, &params.b_ih])?;
             let (output, state) = direction(cx, cell, &products, &sizes, &initial, params, at == 1)?;
             outputs.push(output);
             last.push(state);

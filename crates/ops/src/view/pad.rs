@@ -299,8 +299,7 @@ fn by_index(
         if before == 0 && after == 0 {
             continue;
         }
-        let ends = [&Value::Int(-before), &Value::Int(&sizes[dim] + after)];
-        let positions = cx.aten("arange.start_step", ends)?;
+        let positions = cx.aten("arange.start_step", [&Value::Int(-before), &Value::Int(&sizes[dim] + after)])?;
         let mut indices = vec![Value::None; dim];
         indices.push(place(cx, &positions, &sizes[dim])?);
         res = cx.aten("index.Tensor", [&res, &Value::List(indices)])?;
@@ -320,8 +319,7 @@ fn add_by_index(
         if before == 0 && after == 0 {
             continue;
         }
-        let ends = [&Value::Int(-before), &Value::Int(&sizes[dim] + after)];
-        let positions = cx.aten("arange.start_step", ends)?;
+        let positions = cx.aten("arange.start_step", [&Value::Int(-before), &Value::Int(&sizes[dim] + after)])?;
         let mut indices = vec![Value::None; dim];
         indices.push(place(cx, &positions, &sizes[dim])?);
         so_far[dim] = sizes[dim].clone();

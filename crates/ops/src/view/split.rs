@@ -339,8 +339,7 @@ fn axis_split(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, axis: usize) -> Resul
                  divisible by the split_size {sections}!"
             )));
         }
-        let split = [&args.values[0], &args.values[1], &Value::int(dim as i64)];
-        return cx.aten_all("tensor_split.sections", split, &[]);
+        return cx.aten_all("tensor_split.sections", [&args.values[0], &args.values[1], &Value::int(dim as i64)], &[]);
     }
     cx.aten_all("tensor_split.indices", [&args.values[0], &args.values[1], &Value::int(dim as i64)], &[])
 }
