@@ -1,8 +1,8 @@
 //! Scaled dot-product attention.
 
-use crate::core::decompositions::tensor_of;
+use crate::core::decompositions::{Call, tensor_of};
 use crate::core::elementwise::laid_out;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, contiguous};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value, broadcast, contiguous};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -144,8 +144,6 @@ fn flash(args: &Meta<'_>) -> Result<Vec<Output>> {
     outputs.push(Output::Tensor(sums));
     Ok(outputs)
 }
-
-type Call<'a> = Args<'a, TensorRef>;
 
 fn decomposed(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let mut res = attend(cx, args, args.opt_float(6)?, args.bool(7)?)?;

@@ -2,8 +2,8 @@
 //!
 //! Python's functions take `out` for every operator; these rows are for programs that name such an overload.
 
-use crate::core::decompositions::{size_list, tensor_of};
-use crate::{Args, Cx, OpDef, Tags, TensorRef, Tol, Traced, Value, check_cast};
+use crate::core::decompositions::{Call, size_list, tensor_of};
+use crate::{Cx, OpDef, Tags, Tol, Traced, Value, check_cast};
 use tracefx_core::Result;
 
 /// A row of this family: it writes what this operator computes.
@@ -38,8 +38,6 @@ pub(crate) const OPS: &[OpDef] = &[
     )
     .tolerance(Tol::Exact),
 ];
-
-type Call<'a> = Args<'a, TensorRef>;
 
 /// Calls an operator with the other arguments, and writes its results to those that are given for them.
 fn written(cx: &mut Cx<'_>, args: &Call<'_>, op: &str) -> Result<Vec<Traced>> {

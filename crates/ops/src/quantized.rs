@@ -2,9 +2,9 @@
 //!
 //! The scale is one for all elements, one for each channel, or one for each token, which is a row of the last dimension.
 
-use crate::core::decompositions::{size_list, tensor_of};
+use crate::core::decompositions::{Call, size_list, tensor_of};
 use crate::index::gather::wrong_dtype;
-use crate::{Args, Cx, OpDef, TensorRef, Tol, Traced, Value};
+use crate::{Cx, OpDef, TensorRef, Tol, Traced, Value};
 use tracefx_core::{DType, Result};
 use tracefx_sym::SymInt;
 
@@ -103,8 +103,6 @@ pub(crate) const OPS: &[OpDef] = &[
     .tolerance(Tol::Default)
     .doc("The scale and zero for each row at which its elements fill the range of int8."),
 ];
-
-type Call<'a> = Args<'a, TensorRef>;
 
 /// The argument of this name.
 fn at(args: &Call<'_>, name: &str) -> Traced {

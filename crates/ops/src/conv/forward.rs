@@ -2,9 +2,9 @@
 //! of it, as in PyTorch.
 
 use crate::conv::gradient;
-use crate::core::decompositions::{size_list, tensor_of};
+use crate::core::decompositions::{Call, size_list, tensor_of};
 use crate::core::memory_format::{in_memory_format, memory_format_of};
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, real_of};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value, real_of};
 use tracefx_core::{Code, DType, Diagnostic, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -312,8 +312,6 @@ fn check_channels(
     }
     Ok(())
 }
-
-type Call<'a> = Args<'a, TensorRef>;
 
 fn underscore_convolution(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     Ok(vec![cx.aten("convolution", &args.values[..9])?])

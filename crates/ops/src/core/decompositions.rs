@@ -1,5 +1,5 @@
-//! How operators with a kernel are made of core operators: PyTorch's own decompositions, call by call, so that decomposed
-//! programs look like PyTorch's.
+//! What decompositions share: the dtype that they compute in, numbers beside tensors, options of new tensors. They make the
+//! calls that PyTorch's own make, so that decomposed programs look like PyTorch's; each is beside its operator's row.
 
 use crate::core::gradients::Expr;
 use crate::{Args, Cx, Operand, TensorRef, Traced, Value, promote, promote_types};
@@ -7,6 +7,7 @@ use tracefx_core::{DType, DTypeKind, Device, Layout, Result, Scalar};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
+/// The arguments of a call that is decomposed.
 pub(crate) type Call<'a> = Args<'a, TensorRef>;
 
 impl Cx<'_> {

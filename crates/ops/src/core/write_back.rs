@@ -1,13 +1,11 @@
 //! What becomes of a tensor when a view of it gets new values. Functionalisation asks: a graph without writes has to make
 //! the whole tensor anew. Follows aten/src/ATen/FunctionalInverses.cpp.
 
-use crate::core::decompositions::size_list;
-use crate::{Args, Cx, TensorRef, Traced, Value, normalize_dim};
+use crate::core::decompositions::{Call, size_list};
+use crate::{Cx, Traced, Value, normalize_dim};
 use tracefx_core::Result;
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
-
-type Call<'a> = Args<'a, TensorRef>;
 
 fn base<'a>(cx: &'a Cx<'_>, args: &Call<'_>) -> Result<&'a TensorMeta> {
     Ok(cx.meta(*args.tensor(0)?))

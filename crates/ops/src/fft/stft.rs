@@ -1,8 +1,8 @@
 //! Short-time Fourier transforms: those of the frames of a signal, and back.
 
-use crate::core::decompositions::tensor_of;
+use crate::core::decompositions::{Call, tensor_of};
 use crate::index::gather::wrong_dtype;
-use crate::{Args, Cx, OpDef, TensorRef, Tol, Traced, Value};
+use crate::{Cx, OpDef, TensorRef, Tol, Traced, Value};
 use tracefx_core::{DType, Result};
 use tracefx_sym::SymInt;
 
@@ -30,8 +30,6 @@ pub(crate) const OPS: &[OpDef] = &[
     )
     .doc("The signal whose frames have these Fourier transforms."),
 ];
-
-type Call<'a> = Args<'a, TensorRef>;
 
 const fn transform(schema: &'static str, decompose: crate::Decompose) -> OpDef {
     OpDef::composite(schema, decompose).tolerance(Tol::Scaled(10.0))

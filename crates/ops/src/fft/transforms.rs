@@ -1,11 +1,11 @@
 //! Fourier transforms. Three operators have kernels: of complex numbers, of real ones, and back to real ones; the
 //! functions of `torch.fft` cut or pad their input and call one of them.
 
-use crate::core::decompositions::tensor_of;
+use crate::core::decompositions::{Call, tensor_of};
 use crate::core::elementwise::to_float;
 use crate::core::infer::sized_dim;
 use crate::fft::gradient;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, complex_of};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value, complex_of};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::{SymBool, SymInt};
@@ -146,8 +146,6 @@ const fn transform(schema: &'static str, decompose: crate::Decompose) -> OpDef {
 const TOLERANCE: Tol = Tol::Scaled(4.0);
 
 type Meta<'a> = Args<'a, TensorMeta>;
-type Call<'a> = Args<'a, TensorRef>;
-
 /// The dimensions that are named.
 fn dims_of(args: &Meta<'_>) -> Result<Vec<usize>> {
     let rank = args.tensor(0)?.sizes.len();

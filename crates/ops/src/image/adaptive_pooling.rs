@@ -3,12 +3,12 @@
 use crate::core::memory_format::{in_format_of, memory_format_of};
 use crate::image::pooling::{lead, make_contiguous};
 use crate::image::pooling_gradient;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value};
 use tracefx_core::{DType, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
-use crate::core::decompositions::{size_list, tensor_of};
+use crate::core::decompositions::{Call, size_list, tensor_of};
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
@@ -88,8 +88,6 @@ fn max_pool3d(args: &Meta<'_>) -> Result<Vec<Output>> {
     outputs.iter_mut().for_each(make_contiguous);
     Ok(outputs)
 }
-
-type Call<'a> = Args<'a, TensorRef>;
 
 /// A result of one element per channel is a plain mean, as in PyTorch.
 fn adaptive_avg_pool(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {

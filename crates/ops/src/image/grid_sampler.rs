@@ -1,8 +1,9 @@
 //! Sampling of images at the places that a grid names.
 
 use crate::conv;
+use crate::core::decompositions::Call;
 use crate::image::gradient;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value, contiguous};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -133,7 +134,7 @@ fn affine_grid(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(contiguous(theta.dtype, sizes))
 }
 
-fn grid_sampler(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn grid_sampler(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let is_volume = cx.meta(*args.tensor(0)?).sizes.len() == 5;
     let op = if is_volume { "grid_sampler_3d" } else { "grid_sampler_2d" };
     Ok(vec![cx.aten(op, &args.values)?])

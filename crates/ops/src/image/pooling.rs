@@ -1,10 +1,11 @@
 //! Pooling with windows of a fixed size. `max_pool2d_with_indices`, `avg_pool2d` and their three-dimensional kin have
 //! kernels; the others are made of them.
 
+use crate::core::decompositions::Call;
 use crate::core::memory_format::in_format_of;
 use crate::image::pooling_gradient;
 use crate::index;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value, contiguous};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -284,8 +285,6 @@ fn max_unpool3d(args: &Meta<'_>) -> Result<Vec<Output>> {
     let (dtype, sizes) = max_unpool(args, 3)?;
     Ok(contiguous(dtype, sizes))
 }
-
-type Call<'a> = Args<'a, TensorRef>;
 
 fn max_values(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let op = format!("{}_with_indices", args.op.schema.name);

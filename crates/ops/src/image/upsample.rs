@@ -1,11 +1,11 @@
 //! Resizing of signals, images and volumes. The operators named `.default` have kernels; those named `.vec` take the new
 //! sizes or the factors, and are made of them.
 
-use crate::core::decompositions::size_list;
+use crate::core::decompositions::{Call, size_list};
 use crate::core::memory_format::in_format_of;
 use crate::image::decompose;
 use crate::image::gradient;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value};
 use tracefx_core::Result;
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -213,7 +213,7 @@ fn resize(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(vec![Output::Tensor(in_format_of(input, input.dtype, sizes))])
 }
 
-fn by_size_or_factors(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn by_size_or_factors(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let input = *args.tensor(0)?;
     let sizes = cx.meta(input).sizes.get(2..).unwrap_or(&[]).to_vec();
     let factors_at = args.values.len() - 1;
@@ -241,7 +241,7 @@ fn by_size_or_factors(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec
 }
 
 /// A size times a factor, rounded down.
-fn scaled(args: &Args<'_, TensorRef>, size: &SymInt, factor: f64) -> Result<SymInt> {
+fn scaled(args: &Call<'_>, size: &SymInt, factor: f64) -> Result<SymInt> {
     match size.as_int() {
         Some(size) => Ok(SymInt::from((size as f64 * factor) as i64)),
         None if factor.fract() == 0.0 => Ok(size * factor as i64),

@@ -1,10 +1,11 @@
 //! Indexing with tensors, as Python's `x[i, :, j]` reads and writes it.
 
+use crate::core::decompositions::Call;
 use crate::core::elementwise::laid_out;
 use crate::index::gather::wrong_dtype;
 use crate::index::gradient;
 use crate::view::strides::{listed, out_of_range};
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value};
+use crate::{Args, Cx, OpDef, Output, Tags, Traced, Value};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -212,7 +213,7 @@ fn index_put(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 }
 
 /// The call with the true positions of each mask, one index vector for each of its dimensions.
-fn without_masks(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, op: &str) -> Result<Vec<Traced>> {
+fn without_masks(cx: &mut Cx<'_>, args: &Call<'_>, op: &str) -> Result<Vec<Traced>> {
     let mut indices = Vec::new();
     let mut is_changed = false;
     for index in args.opt_tensors(1)? {

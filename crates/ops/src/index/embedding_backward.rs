@@ -1,9 +1,10 @@
 //! The gradients of tables of which rows were looked up.
 
 use crate::conv;
+use crate::core::decompositions::Call;
 use crate::index::gather::wrong_dtype;
 use crate::view::strides::listed;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, contiguous};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, contiguous};
 use tracefx_core::{DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -93,7 +94,7 @@ fn embedding(args: &Meta<'_>) -> Result<Vec<Output>> {
     Ok(contiguous(grad.dtype, vec![n_rows(args, 2)?, width.clone()]))
 }
 
-fn dense(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn dense(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if args.bool(5)? {
         return Err(args.unsupported("sparse gradients are not supported"));
     }

@@ -1,9 +1,10 @@
 //! Bags of rows of a table, each summed, averaged or reduced to its maxima.
 
+use crate::core::decompositions::Call;
 use crate::index::embedding_gradient;
 use crate::index::gather::wrong_dtype;
 use crate::view::strides::listed;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, promote_types};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value, promote_types};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -45,7 +46,7 @@ pub(crate) const OPS: &[OpDef] = &[
     .tolerance(Tol::Default),
 ];
 
-fn embedding_bag(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, padding: Option<i64>) -> Result<Vec<Traced>> {
+fn embedding_bag(cx: &mut Cx<'_>, args: &Call<'_>, padding: Option<i64>) -> Result<Vec<Traced>> {
     let weight = cx.meta(*args.tensor(0)?);
     let samples = args.opt_tensor(6)?.map(|it| cx.meta(*it));
     let needs_grad = weight.requires_grad || samples.is_some_and(|it| it.requires_grad);

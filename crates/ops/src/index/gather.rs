@@ -1,11 +1,12 @@
 //! Elements picked by position: one index for each result, along one dimension or of the flattened tensor.
 
+use crate::core::decompositions::Call;
 use crate::core::elementwise::laid_out;
 use crate::index::embedding_gradient;
 use crate::index::gradient;
 use crate::index::scatter::check_gather;
 use crate::view::strides::{listed, out_of_range};
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, contiguous, normalize_dim};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value, broadcast, contiguous, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -121,7 +122,7 @@ fn take(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(contiguous(base.dtype, index.sizes.clone()))
 }
 
-fn take_along_dim(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn take_along_dim(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (base, index) = (*args.tensor(0)?, *args.tensor(1)?);
     if cx.meta(index).dtype != DType::Int64 {
         let what = "torch.take_along_dim(): dtype of indices should be Long but got";

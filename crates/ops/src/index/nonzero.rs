@@ -1,8 +1,9 @@
 //! What masks and zeros pick: positions, elements and replacements whose number only the data tells.
 
+use crate::core::decompositions::Call;
 use crate::index::gather::wrong_dtype;
 use crate::pointwise::choice_gradient;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, contiguous};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value, broadcast, contiguous};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -46,7 +47,7 @@ fn nonzero(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(vec![Output::Unknown(Value::Tensor(TensorMeta { strides: vec![SymInt::ONE, n], ..meta }))])
 }
 
-fn nonzero_numpy(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn nonzero_numpy(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let mut base = args.values[0].clone();
     // A single number counts as a vector of one.
     if cx.meta(*args.tensor(0)?).sizes.is_empty() {

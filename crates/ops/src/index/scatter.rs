@@ -1,11 +1,11 @@
 //! Elements written, or added and otherwise combined, where indices say.
 
-use crate::core::decompositions::to_dtype;
+use crate::core::decompositions::{Call, to_dtype};
 use crate::core::elementwise::{check_fits, laid_out};
 use crate::index::gather::wrong_dtype;
 use crate::index::gradient;
 use crate::view::strides::{listed, out_of_range};
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous, normalize_dim};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value, contiguous, normalize_dim};
 use tracefx_core::{DType, Result, Scalar};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -331,7 +331,7 @@ fn put(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 }
 
 /// `index_put` of slices at an index vector along one dimension.
-fn put_slices(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, source: &Traced, adds: bool) -> Result<Vec<Traced>> {
+fn put_slices(cx: &mut Cx<'_>, args: &Call<'_>, source: &Traced, adds: bool) -> Result<Vec<Traced>> {
     let rank = cx.meta(*args.tensor(0)?).sizes.len();
     if rank == 0 {
         return Err(args.unsupported(format!("{} of a 0-d tensor has no other form", args.op.name)));
@@ -346,7 +346,7 @@ fn put_slices(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, source: &Traced, adds
     Ok(vec![cx.aten("index_put", [&args.values[0], &Value::List(indices), source, &Value::Bool(adds)])?])
 }
 
-fn index_add_by_put(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn index_add_by_put(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let mut source = args.values[3].clone();
     if args.scalar(4)? != Scalar::Int(1) {
         source = cx.aten("mul.Tensor", [&source, &args.values[4]])?;
@@ -354,7 +354,7 @@ fn index_add_by_put(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<T
     put_slices(cx, args, &source, true)
 }
 
-fn index_fill_by_put(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn index_fill_by_put(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let dtype = cx.meta(*args.tensor(0)?).dtype;
     let value = match &args.values[3] {
         Value::Tensor(_) => to_dtype(cx, args.values[3].clone(), dtype)?,

@@ -1,6 +1,6 @@
 //! Cross products, distances and similarities of vectors, and forms that are linear in two or three of them.
 
-use crate::core::decompositions::{size_list, tensor_of};
+use crate::core::decompositions::{Call, size_list, tensor_of};
 use crate::index;
 use crate::linalg::distance_gradient;
 use crate::linalg::einsum::multiply_pair;
@@ -67,8 +67,6 @@ pub(crate) const OPS: &[OpDef] = &[
 ];
 
 type Meta<'a> = Args<'a, TensorMeta>;
-type Call<'a> = Args<'a, TensorRef>;
-
 fn linalg_cross(args: &Meta<'_>) -> Result<Vec<Output>> {
     let (a, b) = (args.tensor(0)?, args.tensor(1)?);
     if a.sizes.len() != b.sizes.len() {

@@ -1,7 +1,7 @@
 //! Einstein summation, as a sequence of products of pairs.
 
-use crate::core::decompositions::{size_list, tensor_of};
-use crate::{Args, Cx, OpDef, TensorRef, Traced, Value};
+use crate::core::decompositions::{Call, size_list, tensor_of};
+use crate::{Cx, OpDef, TensorRef, Traced, Value};
 use tracefx_core::Result;
 use tracefx_sym::SymInt;
 
@@ -9,8 +9,6 @@ use tracefx_sym::SymInt;
 pub(crate) const OPS: &[OpDef] =
     &[OpDef::composite("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", einsum)
         .doc("A sum of products over the subscripts that an equation names.")];
-
-type Call<'a> = Args<'a, TensorRef>;
 
 /// A subscript: a letter, or a dimension of the ellipsis counted from the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

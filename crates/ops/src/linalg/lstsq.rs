@@ -1,10 +1,10 @@
 //! What is made of the solutions of linear equations: least squares, tensors as matrices, and conditions.
 
-use crate::core::decompositions::{size_list, tensor_of};
+use crate::core::decompositions::{Call, size_list, tensor_of};
 use crate::linalg::triangular;
 use crate::linalg::triangular::{TOLERANCE, shape, tensor};
 use crate::view::strides::listed;
-use crate::{Args, Cx, OpDef, Output, TensorRef, Traced, Value, broadcast, normalize_dim, real_of};
+use crate::{Args, Cx, OpDef, Output, Traced, Value, broadcast, normalize_dim, real_of};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -36,8 +36,6 @@ pub(crate) const OPS: &[OpDef] = &[
              matrix times that of its inverse.",
     ),
 ];
-
-type Call<'a> = Args<'a, TensorRef>;
 
 fn least_squares(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let (matrix, right) = (args.tensor(0)?, args.tensor(1)?);

@@ -1,9 +1,9 @@
 //! Products that are made of `mm`, `bmm` and their kin, as PyTorch makes them.
 
-use crate::core::decompositions::{size_list, tensor_of};
+use crate::core::decompositions::{Call, size_list, tensor_of};
 use crate::core::elementwise::check_all_fit;
 use crate::core::infer::sized_dim;
-use crate::{Args, Cx, OpDef, Tags, TensorRef, Traced, Value, broadcast, promote_types};
+use crate::{Cx, OpDef, Tags, TensorRef, Traced, Value, broadcast, promote_types};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result, Scalar};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -43,8 +43,6 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite("aten::matrix_power(Tensor self, int n) -> Tensor", matrix_power)
         .doc("A square matrix to an integer power."),
 ];
-
-type Call<'a> = Args<'a, TensorRef>;
 
 fn product(sizes: &[SymInt]) -> SymInt {
     sizes.iter().product()

@@ -2,10 +2,11 @@
 //!
 //! The signs of vectors are free; they may be others than those of PyTorch.
 
+use crate::core::decompositions::Call;
 use crate::core::infer::sized_dim;
 use crate::linalg::factorisation_gradient;
 use crate::linalg::triangular::{TOLERANCE, columns, firsts, least, shape, tensor};
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim, real_of};
+use crate::{Args, Cx, OpDef, Output, Tags, Traced, Value, normalize_dim, real_of};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -168,8 +169,6 @@ pub(crate) const OPS: &[OpDef] = &[
 ];
 
 type Meta<'a> = Args<'a, TensorMeta>;
-type Call<'a> = Args<'a, TensorRef>;
-
 const fn composite(schema: &'static str, decompose: crate::Decompose) -> OpDef {
     OpDef::composite(schema, decompose).tolerance(TOLERANCE)
 }

@@ -2,10 +2,10 @@
 //!
 //! They are for float32, float64 and the complex numbers of these.
 
-use crate::core::decompositions::{size_list, tensor_of};
+use crate::core::decompositions::{Call, size_list, tensor_of};
 use crate::linalg::factorisation_gradient;
 use crate::view::strides::listed;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, real_of};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value, broadcast, real_of};
 use tracefx_core::{Code, DType, Diagnostic, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -214,8 +214,6 @@ pub(crate) const OPS: &[OpDef] = &[
 ];
 
 type Meta<'a> = Args<'a, TensorMeta>;
-type Call<'a> = Args<'a, TensorRef>;
-
 const fn factor(schema: &'static str, rule: crate::Rule) -> OpDef {
     OpDef::new(schema, rule).tolerance(TOLERANCE)
 }

@@ -1,11 +1,11 @@
 //! Losses of classes: the negative log-likelihood, the cross entropy, and margins between scores.
 
-use crate::core::decompositions::{size_list, tensor_of};
+use crate::core::decompositions::{Call, size_list, tensor_of};
 use crate::index;
 use crate::loss::classification_gradient;
 use crate::loss::pointwise::reduce;
 use crate::sort;
-use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value, contiguous};
+use crate::{Args, Cx, OpDef, Output, Tol, Traced, Value, contiguous};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::{Func, SymFloat, SymInt, call};
@@ -208,8 +208,6 @@ fn nll_loss2d_forward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     }
     outputs(args, input, n_classes)
 }
-
-type Call<'a> = Args<'a, TensorRef>;
 
 /// The first result of the operator of this name with `_forward`.
 fn forward(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {

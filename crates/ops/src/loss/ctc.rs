@@ -2,9 +2,9 @@
 //! of a longer sequence.
 
 use crate::core::decompositions;
-use crate::core::decompositions::{choose, size_list};
+use crate::core::decompositions::{Call, choose, size_list};
 use crate::loss::classification_gradient;
-use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value, contiguous};
+use crate::{Args, Cx, OpDef, Output, Tol, Traced, Value, contiguous};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -122,7 +122,7 @@ fn loss(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 }
 
 /// The mean is over labels: each sequence counts by how long its labels are.
-fn loss_of_sequences(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn loss_of_sequences(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let [log_probs, targets, input_lengths, target_lengths, blank, _, zero_infinity] = &args.values[..] else {
         return Err(args.invalid("ctc_loss takes seven arguments"));
     };

@@ -1,9 +1,9 @@
 //! Losses that compare two tensors element by element, made of other operators. As in PyTorch's decompositions, half
 //! types are widened for the element-by-element part and rounded before the reduction.
 
-use crate::core::decompositions::{in_float32, tensor_of, to_dtype};
+use crate::core::decompositions::{Call, in_float32, tensor_of, to_dtype};
 use crate::view::strides::listed;
-use crate::{Args, Cx, OpDef, Operand, TensorRef, Tol, Traced, Value, broadcast, check_cast, promote};
+use crate::{Cx, OpDef, Operand, Tol, Traced, Value, broadcast, check_cast, promote};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
 
 /// The rows of this family.
@@ -72,8 +72,6 @@ pub(crate) const OPS: &[OpDef] = &[
     )
     .doc("The negative logarithm of the likelihood of a Poisson distribution."),
 ];
-
-type Call<'a> = Args<'a, TensorRef>;
 
 /// The loss as it is, its mean, or its sum.
 pub(crate) fn reduce(cx: &mut Cx<'_>, args: &Call<'_>, loss: Traced, reduction: usize) -> Result<Vec<Traced>> {

@@ -1,8 +1,9 @@
 //! The gradients of normalisation: of the input, the weight and the bias, as far as the mask asks for them.
 
+use crate::core::decompositions::Call;
 use crate::core::memory_format::in_format_of;
 use crate::norm::decompose;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -154,6 +155,6 @@ fn batch_norm(args: &Meta<'_>) -> Result<Vec<Output>> {
     masked(args, 9, [Some(of_input), of_parameter.clone(), of_parameter])
 }
 
-fn without_reserve(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn without_reserve(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     cx.aten_all("native_batch_norm_backward", &args.values[..10], &[])
 }

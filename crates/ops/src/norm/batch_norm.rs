@@ -1,9 +1,9 @@
 //! Batch normalisation, in the variants that PyTorch's programs hold, and instance normalisation, which is made of it.
 
-use crate::core::decompositions::size_list;
+use crate::core::decompositions::{Call, size_list};
 use crate::core::memory_format::in_format_of;
 use crate::norm::gradient;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -158,8 +158,6 @@ fn with_update(args: &Meta<'_>) -> Result<Vec<Output>> {
 fn no_update(args: &Meta<'_>) -> Result<Vec<Output>> {
     outputs(args, 4, false).map(with_scratch)
 }
-
-type Call<'a> = Args<'a, TensorRef>;
 
 fn batch_norm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let input = *args.tensor(0)?;

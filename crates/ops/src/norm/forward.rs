@@ -1,8 +1,9 @@
 //! Layer, group and root-mean-square normalisation.
 
+use crate::core::decompositions::Call;
 use crate::core::memory_format::in_format_of;
 use crate::norm::gradient;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -51,8 +52,6 @@ pub(crate) const OPS: &[OpDef] = &[
 ];
 
 type Meta<'a> = Args<'a, TensorMeta>;
-type Call<'a> = Args<'a, TensorRef>;
-
 fn show(sizes: &[SymInt]) -> String {
     let items: Vec<_> = sizes.iter().map(SymInt::to_string).collect();
     format!("[{}]", items.join(", "))

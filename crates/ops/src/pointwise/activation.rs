@@ -1,9 +1,10 @@
 //! Activations of neural networks.
 
+use crate::core::decompositions::Call;
 use crate::core::elementwise::{check_fits, check_numbers, laid_out, promoting};
 use crate::pointwise::activation_gradient;
 use crate::pointwise::decompose;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, normalize_dim};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result, Scalar};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -267,12 +268,12 @@ fn prelu_kernel(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     promoting::<2>(args)
 }
 
-fn relu6(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn relu6(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let this = &args.values[0];
     Ok(vec![cx.aten("hardtanh", [this, &Value::int(0), &Value::int(6)])?])
 }
 
-fn prelu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn prelu(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (this, weight) = (*args.tensor(0)?, *args.tensor(1)?);
     let (rank, channels) = (cx.meta(this).sizes.len(), cx.meta(this).sizes.get(1).cloned());
     let weight_meta = cx.meta(weight).clone();
@@ -300,7 +301,7 @@ fn prelu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     Ok(vec![cx.aten("_prelu_kernel", [&this.into(), &weight])?])
 }
 
-fn rrelu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn rrelu(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (lower, upper) = (args.float(1)?, args.float(2)?);
     for (name, bound) in [("lower", lower), ("upper", upper)] {
         if !bound.is_finite() {
@@ -321,7 +322,7 @@ fn rrelu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
 }
 
 /// The result of `rrelu`, whose slopes are left in the argument `noise`. Outside training there are none.
-fn rrelu_into_noise(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Traced> {
+fn rrelu_into_noise(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Traced> {
     let mut results = cx.aten_all("rrelu_with_noise_functional", args.values.iter().take(5), &[])?;
     if args.bool(4)?
         && let Some(noise) = results.pop()
@@ -364,7 +365,7 @@ fn check_slopes<T>(args: &Args<'_, T>, lower: f64, upper: f64) -> Result<()> {
     Ok(())
 }
 
-fn glu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn glu(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let this = *args.tensor(0)?;
     let sizes = cx.meta(this).sizes.clone();
     if sizes.is_empty() {

@@ -1,10 +1,9 @@
 //! The gradients of activations.
 
+use crate::core::decompositions::Call;
 use crate::core::elementwise::{check_numbers, elementwise, laid_out, operands, to_float};
 use crate::pointwise::{activation_backward_decompose, activation_gradient};
-use crate::{
-    Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, check_cast, normalize_dim, promote,
-};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value, broadcast, check_cast, normalize_dim, promote};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 
@@ -199,8 +198,6 @@ fn prelu(args: &Meta<'_>) -> Result<Vec<Output>> {
     outputs.extend(outputs.clone());
     Ok(outputs)
 }
-
-type Call<'a> = Args<'a, TensorRef>;
 
 fn rrelu(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let value = |index: usize| &args.values[index];

@@ -1,8 +1,9 @@
 //! Complex numbers and their parts. All of it is made of floats: of real and imaginary parts, or of lengths and angles.
 
+use crate::core::decompositions::Call;
 use crate::core::elementwise::{memory_order, promoting};
 use crate::pointwise::unary_gradient;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, broadcast};
+use crate::{Cx, OpDef, Output, Tags, Traced, Value, broadcast};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 
 /// The rows of this family.
@@ -43,8 +44,6 @@ pub(crate) const OPS: &[OpDef] =
             .doc("Each number over its magnitude; zero stays zero.")
             .in_place(&["sgn_"]),
     ];
-
-type Call<'a> = Args<'a, TensorRef>;
 
 fn check_parts(cx: &Cx<'_>, args: &Call<'_>) -> Result<()> {
     let [first, second] = [0, 1].map(|index| args.tensor(index).map(|it| cx.meta(*it).dtype));

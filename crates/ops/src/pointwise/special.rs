@@ -1,10 +1,11 @@
 //! Special functions: of Bessel, of gamma and zeta, and of the normal distribution.
 
+use crate::core::decompositions::Call;
 use crate::core::elementwise::{laid_out, promoting_to_float, to_float};
 use crate::pointwise::binary_gradient;
 use crate::pointwise::decompose;
 use crate::pointwise::special_gradient;
-use crate::{Args, Cx, OpDef, Operand, Output, Tags, TensorRef, Tol, Traced, Value, promote};
+use crate::{Args, Cx, OpDef, Operand, Output, Tags, Tol, Traced, Value, promote};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 
@@ -134,7 +135,7 @@ fn frexp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(vec![like_self(this.dtype), like_self(DType::Int32)])
 }
 
-fn mvlgamma(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn mvlgamma(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (this, p) = (*args.tensor(0)?, args.int(1)?);
     if p < 1 {
         return Err(args.invalid("p has to be greater than or equal to 1"));
@@ -154,7 +155,7 @@ fn mvlgamma(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> 
     Ok(vec![cx.aten("add.Scalar", [&sum, &Value::Float(constant)])?])
 }
 
-fn ldexp(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn ldexp(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let mut exponent = args.values[1].clone();
     if let (Some(this), Some(other)) = (args.opt_tensor(0)?, args.opt_tensor(1)?) {
         let (this, other) = (cx.meta(*this).clone(), cx.meta(*other).clone());

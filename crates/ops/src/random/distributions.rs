@@ -3,11 +3,11 @@
 //! They come from [`tracefx_core::with_default_generator`], so that a seed gives PyTorch's numbers. The operators that
 //! write in place are rows over functional ones, which draw in the order in which the elements lie in memory.
 
-use crate::core::decompositions::to_dtype;
+use crate::core::decompositions::{Call, to_dtype};
 use crate::core::elementwise::laid_out;
 use crate::create::factories::{dtype, fresh, like};
 use crate::pointwise::unary_gradient;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, broadcast, contiguous, real_of};
+use crate::{Args, Cx, OpDef, Output, Tags, Traced, Value, broadcast, contiguous, real_of};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -345,7 +345,7 @@ fn bernoulli_p(args: &Metas<'_>) -> Result<Vec<Output>> {
 }
 
 /// Unlike `bernoulli.p`, this draws in the order of memory.
-fn bernoulli_in_place(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn bernoulli_in_place(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let p = cx.aten_with("scalar_tensor", [&args.values[1]], &[("dtype", Value::DType(DType::Float64))])?;
     Ok(vec![cx.aten("bernoulli_.Tensor", [&args.values[0], &p])?])
 }
@@ -387,14 +387,14 @@ fn draw_normal(cx: &mut Cx<'_>, dtype: DType, sizes: &[SymInt], std: f64) -> Res
     cx.aten("normal_functional", [&empty, &Value::Float(0.0), &Value::Float(std)])
 }
 
-fn normal_of_means(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn normal_of_means(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let mean = *args.tensor(0)?;
     let (dtype, sizes) = (cx.meta(mean).dtype, cx.meta(mean).sizes.clone());
     let drawn = draw_normal(cx, dtype, &sizes, args.float(1)?)?;
     Ok(vec![cx.aten("add.Tensor", [&drawn, &mean.into()])?])
 }
 
-fn normal_of_deviations(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn normal_of_deviations(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let std = *args.tensor(1)?;
     let (dtype, sizes) = (cx.meta(std).dtype, cx.meta(std).sizes.clone());
     check_real(dtype)?;
@@ -413,7 +413,7 @@ fn check_real(dtype: DType) -> Result<()> {
     Ok(())
 }
 
-fn normal_of_both(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn normal_of_both(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (mean, std) = (*args.tensor(0)?, *args.tensor(1)?);
     let dtype = cx.meta(mean).dtype;
     check_real(cx.meta(std).dtype)?;

@@ -1,11 +1,11 @@
 //! Dropout. Without training it changes nothing; in training the random numbers are those of PyTorch for the same seed.
 
-use crate::core::decompositions::to_dtype;
+use crate::core::decompositions::{Call, to_dtype};
 use crate::core::elementwise::{laid_out, promoting_to_float, to_float};
 use crate::core::gradients::{Backward, Expr};
 use crate::core::memory_format::memory_format_of;
 use crate::pointwise::activation_gradient;
-use crate::{Args, Cx, Infer, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, check_cast};
+use crate::{Args, Cx, Infer, OpDef, Output, Tags, Tol, Traced, Value, check_cast};
 use tracefx_core::{DType, DTypeKind, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -116,7 +116,7 @@ fn native_dropout(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 }
 
 /// Follows `_dropout_impl` of aten/src/ATen/native/Dropout.cpp.
-fn dropped(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, kind: Noise) -> Result<Vec<Traced>> {
+fn dropped(cx: &mut Cx<'_>, args: &Call<'_>, kind: Noise) -> Result<Vec<Traced>> {
     let (input, p) = (*args.tensor(0)?, check_probability(args)?);
     if !args.bool(2)? || p == 0.0 {
         return Ok(vec![input.into()]);
@@ -158,7 +158,7 @@ fn dropped(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, kind: Noise) -> Result<V
 }
 
 /// Follows `native_dropout_cpu` of the same file.
-fn dropped_with_mask(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn dropped_with_mask(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let input = *args.tensor(0)?;
     if cx.meta(input).sizes.contains(&SymInt::from(0)) {
         return Ok(vec![input.into(), cx.aten("empty_like", [&input.into()])?]);
@@ -181,7 +181,7 @@ fn dropped_with_mask(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<
 }
 
 /// Follows `native_dropout_backward` of torch/_decomp/decompositions.py.
-fn backward_as_product(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn backward_as_product(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let [grad, mask, scale] = &args.values[..] else { return Err(args.invalid("three arguments")) };
     let mask = to_dtype(cx, mask.clone(), cx.meta_of(grad).dtype)?;
     let scaled = cx.aten("mul.Tensor", [&mask, scale])?;

@@ -3,8 +3,8 @@
 //! Follows aten/src/ATen/native/RNN.cpp. Each step is a few operators, so that layers over a number of steps that is not known
 //! stay whole.
 
-use crate::core::decompositions::tensor_of;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
+use crate::core::decompositions::{Call, tensor_of};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -75,8 +75,6 @@ pub(crate) const OPS: &[OpDef] = &[
     )
     .doc("One step of a recurrent layer with ReLU."),
 ];
-
-pub(crate) type Call<'a> = Args<'a, TensorRef>;
 
 /// What one step does with the products of input and state.
 #[derive(Clone, Copy, PartialEq)]

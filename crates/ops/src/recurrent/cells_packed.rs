@@ -1,7 +1,7 @@
 //! Recurrent layers over packed sequences: each step has as many sequences as still go on.
 
-use crate::core::decompositions::tensor_of;
-use crate::recurrent::cells::{Call, Cell, Params, State, TOLERANCE, gather_params, step};
+use crate::core::decompositions::{Call, tensor_of};
+use crate::recurrent::cells::{Cell, Params, State, TOLERANCE, gather_params, step};
 use crate::{Cx, OpDef, Tags, Traced, Value};
 use tracefx_core::Result;
 

@@ -1,7 +1,7 @@
 //! Differences of neighbours, and areas under lines through points.
 
-use crate::core::decompositions::tensor_of;
-use crate::{Args, Cx, OpDef, TensorRef, Traced, Value, normalize_dim};
+use crate::core::decompositions::{Call, tensor_of};
+use crate::{Cx, OpDef, Traced, Value, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_sym::SymInt;
 
@@ -28,8 +28,6 @@ pub(crate) const OPS: &[OpDef] = &[
     )
     .doc("The area under a line through points at equal distances, up to each of them."),
 ];
-
-type Call<'a> = Args<'a, TensorRef>;
 
 /// All elements of a dimension but the first, and all but the last.
 fn neighbours(cx: &mut Cx<'_>, value: &Traced, dim: usize) -> Result<(Traced, Traced)> {

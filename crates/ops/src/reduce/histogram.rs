@@ -1,8 +1,8 @@
 //! Histograms of points of several dimensions.
 
-use crate::core::decompositions::tensor_of;
+use crate::core::decompositions::{Call, tensor_of};
 use crate::index::gather::wrong_dtype;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value, contiguous};
 use tracefx_core::{DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -95,8 +95,6 @@ pub(crate) const OPS: &[OpDef] = &[
 ];
 
 type Meta<'a> = Args<'a, TensorMeta>;
-type Call<'a> = Args<'a, TensorRef>;
-
 const fn composite(schema: &'static str, decompose: crate::Decompose) -> OpDef {
     OpDef::composite(schema, decompose).tolerance(Tol::Default)
 }

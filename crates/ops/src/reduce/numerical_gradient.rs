@@ -1,6 +1,7 @@
 //! Numerical gradients: the slope at each point of a grid, from its neighbours.
 
-use crate::{Args, Cx, OpDef, TensorRef, Tol, Traced, Value, normalize_dim};
+use crate::core::decompositions::Call;
+use crate::{Cx, OpDef, Tol, Traced, Value, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 
 /// The rows of this family.
@@ -38,8 +39,6 @@ pub(crate) const OPS: &[OpDef] = &[
     )
     .doc("The slopes along some dimensions, with the coordinates of the points for each."),
 ];
-
-type Call<'a> = Args<'a, TensorRef>;
 
 const fn gradient(schema: &'static str) -> OpDef {
     OpDef::composite(schema, slopes).tolerance(Tol::Default)

@@ -1,8 +1,9 @@
 //! Questions about tensors whose answer is a bool of Python.
 
+use crate::core::decompositions::Call;
 use crate::core::elementwise::operands;
 use crate::view::copy::is_laid_out;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, promote, promote_types};
+use crate::{Args, Cx, OpDef, Output, Tags, Traced, Value, promote, promote_types};
 use tracefx_core::{DType, DTypeKind, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -82,7 +83,7 @@ fn is_same_size(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     answer(args.same_all(&args.tensor(0)?.sizes, &args.tensor(1)?.sizes))
 }
 
-fn equal(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn equal(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (a, b) = (*args.tensor(0)?, *args.tensor(1)?);
     let (a_meta, b_meta) = (cx.meta(a), cx.meta(b));
     if !args.same_all(&a_meta.sizes, &b_meta.sizes) {
@@ -92,7 +93,7 @@ fn equal(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     all(cx, &same)
 }
 
-fn allclose(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn allclose(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let close = cx.aten("isclose", &args.values)?;
     all(cx, &close)
 }
@@ -103,7 +104,7 @@ fn all(cx: &mut Cx<'_>, value: &Traced) -> Result<Vec<Traced>> {
     Ok(vec![cx.aten("item", [&all])?])
 }
 
-fn is_nonzero(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn is_nonzero(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let this = *args.tensor(0)?;
     let n: SymInt = cx.meta(this).sizes.iter().product();
     if args.differ(&n, &SymInt::ONE) {
@@ -117,7 +118,7 @@ fn is_nonzero(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>
     Ok(vec![cx.aten("item", [&one])?])
 }
 
-fn isreal(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn isreal(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let this = *args.tensor(0)?;
     let meta = cx.meta(this);
     if meta.dtype.is_complex() {

@@ -1,9 +1,10 @@
 //! Reductions: dimensions become one value.
 
+use crate::core::decompositions::Call;
 use crate::core::elementwise::to_float;
 use crate::reduce::decompose;
 use crate::reduce::gradient;
-use crate::{Args, Cx, OpDef, Operand, Output, Tags, TensorRef, Tol, Traced, Value, normalize_dim, promote};
+use crate::{Args, Cx, OpDef, Operand, Output, Tags, Tol, Traced, Value, normalize_dim, promote};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -366,7 +367,7 @@ fn mean(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(vec![reduced(args, dtype)?])
 }
 
-fn nanmean(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn nanmean(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if args.opt_dtype(3)?.is_some_and(|it| it.kind() <= DTypeKind::Int) {
         let what =
             "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype.";
@@ -505,7 +506,7 @@ fn logsumexp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(vec![reduced(args, to_float(args.tensor(0)?.dtype))?])
 }
 
-fn sum_to_size(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn sum_to_size(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (this, size) = (*args.tensor(0)?, args.sym_ints(1)?);
     let sizes = cx.meta(this).sizes.clone();
     if size.is_empty() {

@@ -1,7 +1,8 @@
 //! Softmax and its logarithm.
 
+use crate::core::decompositions::Call;
 use crate::pointwise::activation_gradient;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous, normalize_dim};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value, contiguous, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -69,8 +70,6 @@ fn safe_softmax(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     check(args, dtype)?;
     Ok(contiguous(dtype, input.sizes.clone()))
 }
-
-type Call<'a> = Args<'a, TensorRef>;
 
 fn converted(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Traced> {
     let input = *args.tensor(0)?;

@@ -1,7 +1,7 @@
 //! The gradients of softmax and of its logarithm, from their results.
 
-use crate::core::decompositions::{in_float32, to_dtype};
-use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value, contiguous, normalize_dim};
+use crate::core::decompositions::{Call, in_float32, to_dtype};
+use crate::{Args, Cx, OpDef, Output, Tol, Traced, Value, contiguous, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 
@@ -45,8 +45,6 @@ fn from_result(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     }
     Ok(contiguous(dtype, grad.sizes.clone()))
 }
-
-type Call<'a> = Args<'a, TensorRef>;
 
 /// The sum along the dimension, in the place of each element of it.
 fn sum(cx: &mut Cx<'_>, args: &Call<'_>, value: &Traced) -> Result<Traced> {

@@ -1,9 +1,9 @@
 //! Counts, quantiles and covariances.
 
-use crate::core::decompositions::tensor_of;
+use crate::core::decompositions::{Call, tensor_of};
 use crate::core::elementwise::operands;
 use crate::sort;
-use crate::{Args, Cx, OpDef, Operand, Output, Tags, TensorRef, Tol, Traced, Value, contiguous, normalize_dim};
+use crate::{Args, Cx, OpDef, Operand, Output, Tags, Tol, Traced, Value, contiguous, normalize_dim};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -79,8 +79,6 @@ pub(crate) const OPS: &[OpDef] = &[
 ];
 
 type Meta<'a> = Args<'a, TensorMeta>;
-type Call<'a> = Args<'a, TensorRef>;
-
 fn isin(args: &Meta<'_>) -> Result<Vec<Output>> {
     let kind = |it: &Operand<'_, TensorMeta>| match it {
         Operand::Tensor(it) => it.dtype.kind(),

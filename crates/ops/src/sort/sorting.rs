@@ -1,10 +1,11 @@
 //! Order along a dimension: sorting and what it takes only a part of.
 
+use crate::core::decompositions::Call;
 use crate::core::elementwise::laid_out;
 use crate::index::gather::wrong_dtype;
 use crate::reduce;
 use crate::view::strides::out_of_range;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, normalize_dim};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value, normalize_dim};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
 
@@ -106,7 +107,7 @@ fn sort(args: &Args<'_, TensorMeta>, dim: usize) -> Result<Vec<Output>> {
     pair(args, laid_out(base.dtype, base.sizes.clone(), &[base]))
 }
 
-fn argsort_stable(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn argsort_stable(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let [base, stable, dim, descending] = &args.values[..] else {
         return Err(args.invalid("argsort.stable takes four arguments"));
     };

@@ -1,6 +1,7 @@
 //! Dimensions of size one, added where there are too few.
 
-use crate::{Args, Cx, OpDef, TensorRef, Tol, Traced, Value};
+use crate::core::decompositions::Call;
+use crate::{Cx, OpDef, Tol, Traced, Value};
 use tracefx_core::Result;
 
 /// The rows of this family.
@@ -17,7 +18,7 @@ const fn row(schema: &'static str, decompose: crate::Decompose) -> OpDef {
     OpDef::composite(schema, decompose).tolerance(Tol::Exact).doc("Views with at least so many dimensions.")
 }
 
-fn each(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, n_dims: usize) -> Result<Vec<Traced>> {
+fn each(cx: &mut Cx<'_>, args: &Call<'_>, n_dims: usize) -> Result<Vec<Traced>> {
     Ok(vec![match &args.values[0] {
         Value::List(items) => Value::List(items.iter().map(|it| atleast(cx, it, n_dims)).collect::<Result<_>>()?),
         one => atleast(cx, one, n_dims)?,

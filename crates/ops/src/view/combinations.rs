@@ -1,7 +1,7 @@
 //! Elements and sequences put together: combinations, powers side by side, and sequences padded to one length.
 
-use crate::core::decompositions::size_list;
-use crate::{Args, Cx, OpDef, TensorRef, Tol, Traced, Value, normalize_dim};
+use crate::core::decompositions::{Call, size_list};
+use crate::{Cx, OpDef, Tol, Traced, Value, normalize_dim};
 use tracefx_core::{DType, DTypeKind, Result};
 use tracefx_sym::SymInt;
 
@@ -25,8 +25,6 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("Each part along a dimension scaled down to a norm, where its own is larger.")
         .in_place(&["renorm_"]),
 ];
-
-type Call<'a> = Args<'a, TensorRef>;
 
 /// How many elements there are to choose from. The choices are listed while the call is made.
 fn combinations(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {

@@ -1,5 +1,6 @@
 //! Tensors put together: concatenation and what is made of it.
 
+use crate::core::decompositions::Call;
 use crate::core::memory_format::{in_memory_format, memory_format_of};
 use crate::index;
 use crate::view::gradient;
@@ -110,12 +111,12 @@ fn cat(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(vec![Output::Tensor(in_memory_format(dtype, sizes, format))])
 }
 
-fn as_cat(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn as_cat(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     Ok(vec![cx.aten("cat", &args.values)?])
 }
 
 /// Follows `_chunk_cat` of aten/src/ATen/native/TensorShape.cpp.
-fn chunk_cat(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn chunk_cat(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (tensors, n_chunks) = (args.tensors(0)?, args.int(2)?);
     if n_chunks < 1 {
         return Err(args.invalid("_chunk_cat expects positive num_chunks"));
@@ -157,7 +158,7 @@ fn chunk_cat(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>>
     Ok(vec![cx.aten("cat", [&Value::List(chunks), &Value::int(dim as i64 + 1)])?])
 }
 
-fn stack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn stack(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let tensors = args.tensors(0)?;
     let Some(first) = tensors.first() else { return Err(args.invalid("stack expects a non-empty TensorList")) };
     let mut sizes = cx.meta(**first).sizes.clone();
@@ -188,7 +189,7 @@ fn stack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
 /// The tensors with as many dimensions as `shape` says, which is given each tensor's rank, joined along a dimension.
 fn join(
     cx: &mut Cx<'_>,
-    args: &Args<'_, TensorRef>,
+    args: &Call<'_>,
     dim: impl FnOnce(&Cx<'_>, &[Traced]) -> i64,
     shape: impl Fn(&mut Cx<'_>, Traced, usize) -> Result<Traced>,
 ) -> Result<Vec<Traced>> {
@@ -213,7 +214,7 @@ fn reshape(cx: &mut Cx<'_>, tensor: &Traced, sizes: &[i64]) -> Result<Traced> {
     cx.aten("reshape", [tensor, &Value::ints(sizes)])
 }
 
-fn hstack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn hstack(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let dim = |cx: &Cx<'_>, shaped: &[Traced]| match shaped[0] {
         Value::Tensor(first) if cx.meta(first).sizes.len() == 1 => 0,
         _ => 1,
@@ -224,7 +225,7 @@ fn hstack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     })
 }
 
-fn vstack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn vstack(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     join(
         cx,
         args,
@@ -237,7 +238,7 @@ fn vstack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     )
 }
 
-fn dstack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn dstack(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     join(
         cx,
         args,
@@ -254,7 +255,7 @@ fn dstack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     )
 }
 
-fn column_stack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn column_stack(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     join(
         cx,
         args,
@@ -288,7 +289,7 @@ fn block_diag(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(contiguous(dtype, vec![rows, columns]))
 }
 
-fn meshgrid(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, mut axes: Vec<TensorRef>, indexing: &str) -> Result<Traced> {
+fn meshgrid(cx: &mut Cx<'_>, args: &Call<'_>, mut axes: Vec<TensorRef>, indexing: &str) -> Result<Traced> {
     let Some(&first) = axes.first() else {
         return Err(args.invalid("meshgrid expects a non-empty TensorList"));
     };
@@ -333,7 +334,7 @@ fn meshgrid(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, mut axes: Vec<TensorRef
     Ok(Value::List(grids))
 }
 
-fn cartesian_prod(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn cartesian_prod(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let tensors: Vec<TensorRef> = args.tensors(0)?.into_iter().copied().collect();
     for &tensor in &tensors {
         let sizes = &cx.meta(tensor).sizes;

@@ -1,7 +1,7 @@
 //! Diagonals: matrices made of them, and matrices that are written on them.
 
-use crate::core::decompositions::size_list;
-use crate::{Args, Cx, OpDef, TensorRef, Tol, Traced, Value, normalize_dim};
+use crate::core::decompositions::{Call, size_list};
+use crate::{Cx, OpDef, Tol, Traced, Value, normalize_dim};
 use tracefx_core::Result;
 use tracefx_sym::SymInt;
 
@@ -30,8 +30,6 @@ pub(crate) const OPS: &[OpDef] = &[
     .tolerance(Tol::Exact)
     .doc("In place: one number on the diagonal."),
 ];
-
-type Call<'a> = Args<'a, TensorRef>;
 
 fn trace(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let this = *args.tensor(0)?;

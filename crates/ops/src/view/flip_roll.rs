@@ -1,10 +1,11 @@
 //! The same elements in another order along dimensions.
 
+use crate::core::decompositions::Call;
 use crate::core::elementwise::laid_out;
 use crate::core::memory_format::{in_memory_format, memory_format_of};
 use crate::view::gradient;
 use crate::view::strides::{normalize_dims, out_of_range, repeated};
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value, contiguous};
 use tracefx_core::{MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -38,7 +39,7 @@ fn flip(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(vec![Output::Tensor(laid_out(base.dtype, base.sizes.clone(), &[base]))])
 }
 
-fn flip_one(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, dim: usize) -> Result<Vec<Traced>> {
+fn flip_one(cx: &mut Cx<'_>, args: &Call<'_>, dim: usize) -> Result<Vec<Traced>> {
     if cx.meta(*args.tensor(0)?).sizes.len() <= dim {
         return Err(args.bad_shape(format!("Input must be >= {}-d.", dim + 1)));
     }
@@ -67,7 +68,7 @@ fn roll(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(vec![Output::Tensor(in_memory_format(base.dtype, base.sizes.clone(), memory_format_of(base)))])
 }
 
-fn rot90(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn rot90(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let rank = cx.meta(*args.tensor(0)?).sizes.len();
     let dims = args.ints(2)?;
     let [first, second] = dims[..] else {
@@ -99,7 +100,7 @@ fn rot90(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     Ok(vec![cx.aten("transpose.int", [&res, &Value::int(first), &Value::int(second)])?])
 }
 
-fn roll_by_index(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn roll_by_index(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let sizes = cx.meta(*args.tensor(0)?).sizes.clone();
     let (shifts, dims) = (args.sym_ints(1)?, args.ints(2)?);
     let (mut res, line) = (args.values[0].clone(), [sizes.iter().product::<SymInt>()]);

@@ -1,12 +1,12 @@
 //! Tensors with a border: of a constant, mirrored, of the outermost elements, or of the other end.
 
-use crate::core::decompositions::size_list;
+use crate::core::decompositions::{Call, size_list};
 use crate::core::elementwise::{check_fits, laid_out};
 use crate::core::memory_format::{in_memory_format, memory_format_of};
 use crate::image;
 use crate::view::gradient;
 use crate::view::strides::listed;
-use crate::{Args, Cx, Decompose, OpDef, Output, Rule, Tags, TensorRef, Tol, Traced, Value};
+use crate::{Args, Cx, Decompose, OpDef, Output, Rule, Tags, Tol, Traced, Value};
 use tracefx_core::{Diagnostic, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -243,7 +243,7 @@ fn circular(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(crate::contiguous(base.dtype, sizes))
 }
 
-fn pad(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn pad(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (pad, mode) = (args.sym_ints(1)?, args.str(2)?);
     let rank = cx.meta(*args.tensor(0)?).sizes.len();
     if !pad.len().is_multiple_of(2) {
@@ -290,7 +290,7 @@ fn pad(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
 /// into those of the input.
 fn by_index(
     cx: &mut Cx<'_>,
-    args: &Args<'_, TensorRef>,
+    args: &Call<'_>,
     place: fn(&mut Cx<'_>, &Traced, &SymInt) -> Result<Traced>,
 ) -> Result<Vec<Traced>> {
     let sizes = cx.meta(*args.tensor(0)?).sizes.clone();
@@ -310,7 +310,7 @@ fn by_index(
 /// The gradient of padding as a lookup: what was looked up several times adds up.
 fn add_by_index(
     cx: &mut Cx<'_>,
-    args: &Args<'_, TensorRef>,
+    args: &Call<'_>,
     place: fn(&mut Cx<'_>, &Traced, &SymInt) -> Result<Traced>,
 ) -> Result<Vec<Traced>> {
     let sizes = cx.meta(*args.tensor(1)?).sizes.clone();

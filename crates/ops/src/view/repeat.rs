@@ -1,8 +1,9 @@
 //! Tensors whose parts come several times.
 
+use crate::core::decompositions::Call;
 use crate::view::gradient;
 use crate::view::strides::listed;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous, normalize_dim};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value, contiguous, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -51,7 +52,7 @@ fn repeat(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(contiguous(base.dtype, sizes))
 }
 
-fn tile(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn tile(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let rank = cx.meta(*args.tensor(0)?).sizes.len();
     let given = args.list(1)?;
     let mut repeats = vec![Value::int(1); rank.saturating_sub(given.len())];
@@ -60,7 +61,7 @@ fn tile(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
 }
 
 /// The tensor and dimension that `repeat_interleave` works on: all elements in a row where no dimension is given.
-fn input(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<(Traced, usize)> {
+fn input(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<(Traced, usize)> {
     let rank = cx.meta(*args.tensor(0)?).sizes.len();
     Ok(match args.opt_int(2)? {
         Some(dim) => (args.values[0].clone(), normalize_dim(args, dim, rank)?),
@@ -68,7 +69,7 @@ fn input(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<(Traced, usize)>
     })
 }
 
-fn interleave_equally(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn interleave_equally(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let repeats = args.sym_int(1)?;
     if repeats.as_int().is_some_and(|it| it < 0) {
         return Err(args.invalid("Repeats must be non-negative"));
@@ -106,7 +107,7 @@ fn interleave(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     })
 }
 
-fn interleave_by(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn interleave_by(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (base, dim) = input(cx, args)?;
     let Value::Tensor(tensor) = base else { return Err(args.invalid("flatten gives a tensor")) };
     let size = cx.meta(tensor).sizes.get(dim).cloned().unwrap_or(SymInt::ONE);

@@ -1,10 +1,11 @@
 //! The same elements under other sizes: views where the strides allow it, else copies.
 
+use crate::core::decompositions::Call;
 use crate::core::write_back;
 use crate::view::decompose;
 use crate::view::gradient;
 use crate::view::strides::{listed, view_of};
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, contiguous, normalize_dim};
+use crate::{Args, Cx, OpDef, Output, Tags, Traced, Value, contiguous, normalize_dim};
 use tracefx_core::{MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -163,7 +164,7 @@ fn reshape(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     })
 }
 
-fn reshape_as_view_or_copy(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn reshape_as_view_or_copy(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let base = cx.meta(*args.tensor(0)?);
     let sizes = infer_size(args, &args.sym_ints(1)?, &base.sizes.iter().product())?;
     let is_view = strides_for(base, &sizes).is_some();
@@ -217,12 +218,12 @@ fn view_dtype(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(vec![Output::view(meta)])
 }
 
-fn like_other(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, op: &str) -> Result<Vec<Traced>> {
+fn like_other(cx: &mut Cx<'_>, args: &Call<'_>, op: &str) -> Result<Vec<Traced>> {
     let sizes = cx.meta(*args.tensor(1)?).sizes.iter().map(|it| Value::Int(it.clone())).collect();
     Ok(vec![cx.aten(op, [&args.values[0], &Value::List(sizes)])?])
 }
 
-fn flatten(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn flatten(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let sizes = &cx.meta(*args.tensor(0)?).sizes;
     let start = normalize_dim(args, args.int(1)?, sizes.len())?;
     let end = normalize_dim(args, args.int(2)?, sizes.len())?;
@@ -241,12 +242,12 @@ fn flatten(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     Ok(vec![cx.aten("reshape", [&args.values[0], &shape])?])
 }
 
-fn ravel(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn ravel(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let row_major = cx.aten("contiguous", [&args.values[0]])?;
     Ok(vec![cx.aten("view", [&row_major, &Value::ints(&[-1])])?])
 }
 
-fn unflatten(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn unflatten(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let sizes = &cx.meta(*args.tensor(0)?).sizes;
     let dim = normalize_dim(args, args.int(1)?, sizes.len())?;
     let parts = args.sym_ints(2)?;

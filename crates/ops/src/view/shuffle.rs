@@ -1,8 +1,9 @@
 //! Blocks of channels and pixels that change places: a view, a permutation and a copy.
 
+use crate::core::decompositions::Call;
 use crate::core::memory_format::{in_memory_format, memory_format_of};
 use crate::view::strides::listed;
-use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value};
+use crate::{Args, Cx, OpDef, Output, Tol, Traced, Value};
 use tracefx_core::Result;
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -45,7 +46,7 @@ fn rule(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(vec![Output::Tensor(in_memory_format(base.dtype, sizes, memory_format_of(base)))])
 }
 
-fn decompose(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn decompose(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let base = cx.meta(*args.tensor(0)?);
     let (steps, format) = (steps(args, &base.sizes)?, memory_format_of(base));
     let list = |sizes: Vec<SymInt>| Value::List(sizes.into_iter().map(Value::Int).collect());

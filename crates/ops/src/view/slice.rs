@@ -1,9 +1,10 @@
 //! Views of a part of a tensor: slices, single positions, windows and diagonals, by offsets and strides.
 
+use crate::core::decompositions::Call;
 use crate::core::write_back;
 use crate::view::gradient;
 use crate::view::strides::{listed, normalize_dims, out_of_range, view_of};
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim};
+use crate::{Args, Cx, OpDef, Output, Tags, Traced, Value, normalize_dim};
 use tracefx_core::{Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::{SymBool, SymInt};
@@ -184,7 +185,7 @@ fn narrow_bounds<T>(args: &Args<'_, T>, sizes: &[SymInt]) -> Result<(usize, SymI
     Ok((dim, start, end))
 }
 
-fn narrow(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn narrow(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (dim, start, end) = narrow_bounds(args, &cx.meta(*args.tensor(0)?).sizes)?;
     let slice = [&args.values[0], &Value::int(dim as i64), &Value::Int(start), &Value::Int(end)];
     Ok(vec![cx.aten("slice.Tensor", slice)?])

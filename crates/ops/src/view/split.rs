@@ -1,12 +1,13 @@
 //! Views that cut a tensor into pieces along one dimension.
 
+use crate::core::decompositions::Call;
 use crate::core::write_back;
 use crate::index::gather::wrong_dtype;
 use crate::view::decompose;
 use crate::view::gradient;
 use crate::view::slice::{select_of, slice_of};
 use crate::view::strides::{listed, out_of_range};
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim};
+use crate::{Args, Cx, OpDef, Output, Tags, Traced, Value, normalize_dim};
 use tracefx_core::allocate::{collected, filled, try_collected};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
@@ -159,13 +160,13 @@ fn split(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     pieces(args, base, dim, &sizes)
 }
 
-fn split_by_sizes(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn split_by_sizes(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (_, sizes) = split_sizes(args, &cx.meta(*args.tensor(0)?).sizes)?;
     let sizes = Value::List(collected(sizes.into_iter().map(Value::Int))?);
     cx.aten_all("split_with_sizes", [&args.values[0], &sizes, &args.values[2]], &[])
 }
 
-fn unbind_by_slices(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn unbind_by_slices(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let sizes = &cx.meta(*args.tensor(0)?).sizes;
     let dim = normalize_dim(args, args.int(1)?, sizes.len())?;
     let size = sizes.get(dim).ok_or_else(|| args.bad_shape("unbind: a 0-d tensor has no dimensions"))?;
@@ -229,11 +230,11 @@ fn unbind(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(vec![Output::List(collected((0..size).map(|at| Output::view(select_of(base, dim, &at.into()))))?)])
 }
 
-fn sizes(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn sizes(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     cx.aten_all("split_with_sizes", &args.values, &[])
 }
 
-fn chunk(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, equal: &str, by_sizes: &str) -> Result<Vec<Traced>> {
+fn chunk(cx: &mut Cx<'_>, args: &Call<'_>, equal: &str, by_sizes: &str) -> Result<Vec<Traced>> {
     let sizes = &cx.meta(*args.tensor(0)?).sizes;
     let chunks = args.int(1)?;
     if sizes.is_empty() {
@@ -254,7 +255,7 @@ fn chunk(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, equal: &str, by_sizes: &st
 }
 
 /// The size of the dimension that is split.
-fn split_dim(cx: &Cx<'_>, args: &Args<'_, TensorRef>) -> Result<(usize, SymInt)> {
+fn split_dim(cx: &Cx<'_>, args: &Call<'_>) -> Result<(usize, SymInt)> {
     let sizes = &cx.meta(*args.tensor(0)?).sizes;
     if sizes.is_empty() {
         let what = "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims";
@@ -265,12 +266,7 @@ fn split_dim(cx: &Cx<'_>, args: &Args<'_, TensorRef>) -> Result<(usize, SymInt)>
 }
 
 /// The slices between these ends; the first one starts at the front.
-fn slices(
-    cx: &mut Cx<'_>,
-    args: &Args<'_, TensorRef>,
-    dim: usize,
-    ends: impl IntoIterator<Item = SymInt>,
-) -> Result<Vec<Traced>> {
+fn slices(cx: &mut Cx<'_>, args: &Call<'_>, dim: usize, ends: impl IntoIterator<Item = SymInt>) -> Result<Vec<Traced>> {
     let mut start = SymInt::ZERO;
     let slice = |end: SymInt| {
         let start = std::mem::replace(&mut start, end.clone());
@@ -280,7 +276,7 @@ fn slices(
     Ok(vec![Value::List(try_collected(ends.into_iter().map(slice))?)])
 }
 
-fn tensor_split_sections(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn tensor_split_sections(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (dim, size) = split_dim(cx, args)?;
     let sections = args.int(1)?;
     if sections <= 0 {
@@ -292,7 +288,7 @@ fn tensor_split_sections(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<
     slices(cx, args, dim, (1..=sections).map(|at| (at * quotient + at.min(rest)).into()))
 }
 
-fn tensor_split_indices(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn tensor_split_indices(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (dim, size) = split_dim(cx, args)?;
     let ends = args.sym_ints(1)?;
     slices(cx, args, dim, ends.into_iter().chain([size]))
@@ -319,7 +315,7 @@ fn tensor_split_by_tensor(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 }
 
 /// `hsplit`, `vsplit` and `dsplit`: a split along `axis`, or along the only dimension where `hsplit` is given one.
-fn axis_split(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, axis: usize) -> Result<Vec<Traced>> {
+fn axis_split(cx: &mut Cx<'_>, args: &Call<'_>, axis: usize) -> Result<Vec<Traced>> {
     let sizes = &cx.meta(*args.tensor(0)?).sizes;
     let name = &args.op.schema.name;
     let least = [2, 1, 3][axis];

@@ -1,5 +1,6 @@
 //! Views that reorder, add, drop or stretch dimensions: their strides follow from the input's, and they need no kernel.
 
+use crate::core::decompositions::Call;
 use crate::core::write_back;
 use crate::pointwise::unary_gradient;
 use crate::view::decompose;
@@ -180,7 +181,7 @@ pub(crate) fn t(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 }
 
 /// `transpose` and `t` by the core operator.
-fn as_permute(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn as_permute(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let rank = cx.meta(*args.tensor(0)?).sizes.len();
     let mut order: Vec<i64> = (0..rank as i64).collect();
     if args.values.len() == 1 {
@@ -191,18 +192,18 @@ fn as_permute(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>
     Ok(vec![cx.aten("permute", [&args.values[0], &Value::ints(&order)])?])
 }
 
-fn as_transpose(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn as_transpose(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     Ok(vec![cx.aten("transpose.int", &args.values)?])
 }
 
-fn numpy_t(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn numpy_t(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let rank = cx.meta(*args.tensor(0)?).sizes.len() as i64;
     let order: Vec<i64> = (0..rank).rev().collect();
     Ok(vec![cx.aten("permute", [&args.values[0], &Value::ints(&order)])?])
 }
 
 /// A call of the op named by the last part of the schema's name on a 1-d tensor is refused; a 0-d one stays.
-fn matrix_rank(cx: &Cx<'_>, args: &Args<'_, TensorRef>, what: &str) -> Result<usize> {
+fn matrix_rank(cx: &Cx<'_>, args: &Call<'_>, what: &str) -> Result<usize> {
     let rank = cx.meta(*args.tensor(0)?).sizes.len();
     if rank == 1 {
         let what = format!("tensor.{what} is only supported on matrices or batches of matrices. Got 1-D tensor.");
@@ -211,14 +212,14 @@ fn matrix_rank(cx: &Cx<'_>, args: &Args<'_, TensorRef>, what: &str) -> Result<us
     Ok(rank)
 }
 
-fn matrix_transpose(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn matrix_transpose(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if matrix_rank(cx, args, "mT")? == 0 {
         return Ok(vec![args.values[0].clone()]);
     }
     Ok(vec![cx.aten("transpose.int", [&args.values[0], &Value::int(-2), &Value::int(-1)])?])
 }
 
-fn matrix_adjoint(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn matrix_adjoint(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let what = if args.op.schema.name == "mH" { "mH" } else { "adjoint()" };
     let rank = matrix_rank(cx, args, what)?;
     let mut res = args.values[0].clone();
@@ -231,7 +232,7 @@ fn matrix_adjoint(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Tra
     Ok(vec![res])
 }
 
-fn movedim(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn movedim(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let rank = cx.meta(*args.tensor(0)?).sizes.len();
     let dims = |index: usize| match &args.values[index] {
         Value::List(_) => args.ints(index),
@@ -321,16 +322,16 @@ fn sizes_of(cx: &Cx<'_>, tensor: TensorRef) -> Traced {
     Value::List(cx.meta(tensor).sizes.iter().map(|it| Value::Int(it.clone())).collect())
 }
 
-fn expand_as(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn expand_as(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let sizes = sizes_of(cx, *args.tensor(1)?);
     Ok(vec![cx.aten("expand", [&args.values[0], &sizes])?])
 }
 
-fn broadcast_to(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn broadcast_to(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     Ok(vec![cx.aten("expand", &args.values)?])
 }
 
-fn broadcast_tensors(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn broadcast_tensors(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let tensors = args.tensors(0)?;
     let mut sizes = Vec::new();
     for tensor in &tensors {
@@ -372,14 +373,14 @@ pub(crate) fn unsqueeze(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(vec![Output::view(view_of(base, sizes, strides, base.storage_offset.clone()))])
 }
 
-fn real(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn real(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if !cx.meta(*args.tensor(0)?).dtype.is_complex() {
         return Ok(vec![args.values[0].clone()]);
     }
     part(cx, args, 0)
 }
 
-fn imag(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+fn imag(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if !cx.meta(*args.tensor(0)?).dtype.is_complex() {
         let what = "imag is not implemented for tensors with non-complex dtypes.";
         return Err(Diagnostic::new(Code::DTypeMismatch, what).op(&*args.op.name));
@@ -387,7 +388,7 @@ fn imag(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     part(cx, args, 1)
 }
 
-fn part(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, part: i64) -> Result<Vec<Traced>> {
+fn part(cx: &mut Cx<'_>, args: &Call<'_>, part: i64) -> Result<Vec<Traced>> {
     let pairs = cx.aten("view_as_real", [&args.values[0]])?;
     Ok(vec![cx.aten("select.int", [&pairs, &Value::int(-1), &Value::int(part)])?])
 }

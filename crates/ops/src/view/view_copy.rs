@@ -1,6 +1,7 @@
 //! Copies of views: what functional programs call instead of the view.
 
-use crate::{Args, Cx, OpDef, Tags, TensorRef, Tol, Traced, Value};
+use crate::core::decompositions::Call;
+use crate::{Cx, OpDef, Tags, Tol, Traced, Value};
 use tracefx_core::{MemoryFormat, Result};
 
 /// A row of this family: the copy of what this view operator gives.
@@ -49,7 +50,7 @@ pub(crate) const OPS: &[OpDef] = &[
     copy_of!("aten::view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", "view.dtype").tags(Tags::NOT_DECOMPOSED),
 ];
 
-fn copy(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, view: &str) -> Result<Vec<Traced>> {
+fn copy(cx: &mut Cx<'_>, args: &Call<'_>, view: &str) -> Result<Vec<Traced>> {
     let specs = args.op.schema.args.iter().zip(&args.values);
     let positional = specs.filter(|(spec, _)| !spec.is_kwarg_only).map(|(_, it)| it);
     let views = cx.aten_all(view, positional, &[])?;

@@ -2,12 +2,13 @@
 //! gradient of a view is, among zeros.
 
 use crate::conv;
+use crate::core::decompositions::Call;
 use crate::core::elementwise::laid_out;
 use crate::view::decompose;
 use crate::view::gradient;
 use crate::view::slice::{as_strided_of_args, diagonal_of_args, select_of_args, slice_of_args, unfold_of_args};
 use crate::view::strides::listed;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, contiguous};
+use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, contiguous};
 use tracefx_core::Result;
 use tracefx_ir::TensorMeta;
 
@@ -104,7 +105,7 @@ fn among_zeros(
     Ok(contiguous(grad.dtype, sizes))
 }
 
-fn written_to_zeros(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, scatter: &str) -> Result<Vec<Traced>> {
+fn written_to_zeros(cx: &mut Cx<'_>, args: &Call<'_>, scatter: &str) -> Result<Vec<Traced>> {
     let (grad, sizes) = (&args.values[0], &args.values[1]);
     let zeros = cx.aten("new_zeros", [grad, sizes])?;
     Ok(vec![cx.aten(scatter, [&zeros, grad].into_iter().chain(&args.values[2..]))?])
