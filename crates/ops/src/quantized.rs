@@ -310,8 +310,7 @@ fn dequantize_per_group(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>>
         rows = with(cx, "sub", &rows, &zeros)?;
     }
     let scaled = with(cx, "mul", &rows, &scales)?;
-    let sizes = size_list(&cx.meta(*args.tensor(0)?).sizes);
-    let res = cx.aten("reshape", [&scaled, &sizes])?;
+    let res = cx.aten("reshape", [&scaled, &size_list(&cx.meta(*args.tensor(0)?).sizes)])?;
     Ok(vec![converted(cx, res, &at(args, "output_dtype"))?])
 }
 

@@ -71,8 +71,7 @@ pub(crate) fn transpose(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, _: u
 }
 
 pub(crate) fn view(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, _: usize) -> Result<Traced> {
-    let sizes = size_list(&base(cx, args)?.sizes);
-    cx.aten("view", [changed, &sizes])
+    cx.aten("view", [changed, &size_list(&base(cx, args)?.sizes)])
 }
 
 pub(crate) fn view_dtype(cx: &mut Cx<'_>, args: &Call<'_>, changed: &Traced, _: usize) -> Result<Traced> {

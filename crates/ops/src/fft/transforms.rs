@@ -1,7 +1,7 @@
 //! Fourier transforms. Three operators have kernels: of complex numbers, of real ones, and back to real ones; the
 //! functions of `torch.fft` cut or pad their input and call one of them.
 
-use crate::core::decompositions::{Call, tensor_of};
+use crate::core::decompositions::{Call, size_list, tensor_of};
 use crate::core::elementwise::to_float;
 use crate::core::infer::sized_dim;
 use crate::fft::gradient;
@@ -291,8 +291,7 @@ fn resized(cx: &mut Cx<'_>, value: Traced, dim: usize, n: i64) -> Result<Traced>
     }
     let mut sizes = meta.sizes;
     sizes[dim] = SymInt::from(n - own);
-    let sizes = Value::List(sizes.into_iter().map(Value::Int).collect());
-    let zeros = cx.aten_with("zeros", [&sizes], &[("dtype", Value::DType(meta.dtype))])?;
+    let zeros = cx.aten_with("zeros", [&size_list(&sizes)], &[("dtype", Value::DType(meta.dtype))])?;
     cx.aten("cat", [&Value::List(vec![value, zeros]), &Value::int(dim as i64)])
 }
 

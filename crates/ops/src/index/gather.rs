@@ -1,6 +1,6 @@
 //! Elements picked by position: one index for each result, along one dimension or of the flattened tensor.
 
-use crate::core::decompositions::Call;
+use crate::core::decompositions::{Call, size_list};
 use crate::core::elementwise::laid_out;
 use crate::index::embedding_gradient;
 use crate::index::gradient;
@@ -152,9 +152,9 @@ fn take_along_dim(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
                 (own[dim], other[dim]) = (SymInt::ONE, SymInt::ONE);
                 let mut sizes = broadcast(args, &own, &other)?;
                 sizes[dim] = own_size;
-                base = cx.aten("expand", [&base, &sizes_value(&sizes)])?;
+                base = cx.aten("expand", [&base, &size_list(&sizes)])?;
                 sizes[dim] = other_size;
-                index = cx.aten("expand", [&index, &sizes_value(&sizes)])?;
+                index = cx.aten("expand", [&index, &size_list(&sizes)])?;
             }
             dim as i64
         }
@@ -164,8 +164,4 @@ fn take_along_dim(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let size = cx.meta(tensor).sizes.get(dim as usize).cloned().unwrap_or(SymInt::ONE);
     let index = cx.aten("remainder.Scalar", [&index, &Value::Int(size)])?;
     Ok(vec![cx.aten("gather", [&base, &Value::int(dim), &index])?])
-}
-
-fn sizes_value(sizes: &[SymInt]) -> Traced {
-    Value::List(sizes.iter().map(|it| Value::Int(it.clone())).collect())
 }

@@ -2,7 +2,7 @@
 //!
 //! The signs of vectors are free; they may be others than those of PyTorch.
 
-use crate::core::decompositions::Call;
+use crate::core::decompositions::{Call, size_list};
 use crate::core::infer::sized_dim;
 use crate::linalg::factorisation_gradient;
 use crate::linalg::triangular::{TOLERANCE, columns, firsts, least, shape, tensor};
@@ -313,8 +313,7 @@ fn rank(cx: &mut Cx<'_>, args: &Call<'_>, bounds: Bounds, is_hermitian: bool) ->
     if let [lead @ .., _, _] = &meta.sizes[..]
         && meta.sizes.contains(&SymInt::ZERO)
     {
-        let sizes = Value::List(lead.iter().cloned().map(Value::Int).collect());
-        return Ok(vec![cx.aten_with("zeros", [&sizes], &[("dtype", Value::DType(DType::Int64))])?]);
+        return Ok(vec![cx.aten_with("zeros", [&size_list(lead)], &[("dtype", Value::DType(DType::Int64))])?]);
     }
     shape(args, &meta, is_hermitian)?;
     let values = singular_values(cx, &this.into())?;

@@ -3,7 +3,7 @@
 //! They come from [`tracefx_core::with_default_generator`], so that a seed gives PyTorch's numbers. The operators that
 //! write in place are rows over functional ones, which draw in the order in which the elements lie in memory.
 
-use crate::core::decompositions::{Call, to_dtype};
+use crate::core::decompositions::{Call, size_list, to_dtype};
 use crate::core::elementwise::laid_out;
 use crate::create::factories::{dtype, fresh, like};
 use crate::pointwise::unary_gradient;
@@ -382,8 +382,7 @@ fn multinomial(args: &Metas<'_>) -> Result<Vec<Output>> {
 
 /// New numbers with mean 0 and deviation `std`, one for each element of these sizes.
 fn draw_normal(cx: &mut Cx<'_>, dtype: DType, sizes: &[SymInt], std: f64) -> Result<Traced> {
-    let sizes = Value::List(sizes.iter().cloned().map(Value::Int).collect());
-    let empty = cx.aten_with("empty.memory_format", [&sizes], &[("dtype", Value::DType(dtype))])?;
+    let empty = cx.aten_with("empty.memory_format", [&size_list(sizes)], &[("dtype", Value::DType(dtype))])?;
     cx.aten("normal_functional", [&empty, &Value::Float(0.0), &Value::Float(std)])
 }
 

@@ -1,6 +1,6 @@
 //! Differences of neighbours, and areas under lines through points.
 
-use crate::core::decompositions::{Call, tensor_of};
+use crate::core::decompositions::{Call, size_list, tensor_of};
 use crate::{Cx, OpDef, Traced, Value, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_sym::SymInt;
@@ -96,7 +96,7 @@ fn without_points(cx: &mut Cx<'_>, args: &Call<'_>, dim: usize) -> Result<Option
     }
     let mut sizes = meta.sizes;
     sizes.remove(dim);
-    let sizes = Value::List(sizes.into_iter().map(Value::Int).collect());
+    let sizes = size_list(&sizes);
     cx.aten_with("zeros", [&sizes], &[("dtype", Value::DType(meta.dtype))]).map(Some)
 }
 
@@ -121,7 +121,7 @@ fn distances(cx: &mut Cx<'_>, args: &Call<'_>, dim: usize) -> Result<Traced> {
             let n_missing = y_sizes.len() - x_sizes.len();
             sizes[n_missing..].clone_from_slice(&x_sizes);
         }
-        x = cx.aten("reshape", [&x, &Value::List(sizes.into_iter().map(Value::Int).collect())])?;
+        x = cx.aten("reshape", [&x, &size_list(&sizes)])?;
     }
     let (after, before) = neighbours(cx, &x, dim)?;
     cx.aten("sub.Tensor", [&after, &before])

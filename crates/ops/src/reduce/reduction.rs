@@ -1,6 +1,6 @@
 //! Reductions: dimensions become one value.
 
-use crate::core::decompositions::Call;
+use crate::core::decompositions::{Call, size_list};
 use crate::core::elementwise::to_float;
 use crate::reduce::decompose;
 use crate::reduce::gradient;
@@ -529,6 +529,5 @@ fn sum_to_size(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if lead == 0 {
         return Ok(vec![sum]);
     }
-    let size = Value::List(size.into_iter().map(Value::Int).collect());
-    Ok(vec![cx.aten("view", [&sum, &size])?])
+    Ok(vec![cx.aten("view", [&sum, &size_list(&size)])?])
 }

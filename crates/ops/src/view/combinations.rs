@@ -109,8 +109,7 @@ fn vander(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let mut res = match n {
         0 | 1 => {
             let dtype = cx.meta(this).dtype;
-            let sizes = size_list(&[sizes[0].clone(), SymInt::from(n)]);
-            cx.aten_with("ones", [&sizes], &[("dtype", Value::DType(dtype))])?
+            cx.aten_with("ones", [&size_list(&[sizes[0].clone(), SymInt::from(n)])], &[("dtype", Value::DType(dtype))])?
         }
         _ => cx.aten_with("linalg_vander", [&this.into()], &[("N", Value::int(n))])?,
     };

@@ -1,6 +1,6 @@
 //! Tensors put together: concatenation and what is made of it.
 
-use crate::core::decompositions::Call;
+use crate::core::decompositions::{Call, size_list};
 use crate::core::memory_format::{in_memory_format, memory_format_of};
 use crate::index;
 use crate::view::gradient;
@@ -182,8 +182,7 @@ fn stack(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     }
     let joined = cx.aten("cat", [&args.values[0], &Value::int(dim)])?;
     sizes.insert(dim as usize, tensors.len().into());
-    let sizes = Value::List(sizes.into_iter().map(Value::Int).collect());
-    Ok(vec![cx.aten("view", [&joined, &sizes])?])
+    Ok(vec![cx.aten("view", [&joined, &size_list(&sizes)])?])
 }
 
 /// The tensors with as many dimensions as `shape` says, which is given each tensor's rank, joined along a dimension.

@@ -1,6 +1,6 @@
 //! The same elements in another order along dimensions.
 
-use crate::core::decompositions::Call;
+use crate::core::decompositions::{Call, size_list};
 use crate::core::elementwise::laid_out;
 use crate::core::memory_format::{in_memory_format, memory_format_of};
 use crate::view::gradient;
@@ -123,8 +123,7 @@ fn roll_by_index(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         res = cx.aten("index_select", [&res, &Value::int(dim as i64), &places])?;
     }
     if is_whole {
-        let sizes = Value::List(sizes.into_iter().map(Value::Int).collect());
-        res = cx.aten("reshape", [&res, &sizes])?;
+        res = cx.aten("reshape", [&res, &size_list(&sizes)])?;
     }
     Ok(vec![res])
 }

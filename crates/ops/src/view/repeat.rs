@@ -1,6 +1,6 @@
 //! Tensors whose parts come several times.
 
-use crate::core::decompositions::Call;
+use crate::core::decompositions::{Call, size_list};
 use crate::view::gradient;
 use crate::view::strides::listed;
 use crate::{Args, Cx, OpDef, Output, Tags, Tol, Traced, Value, contiguous, normalize_dim};
@@ -85,8 +85,7 @@ fn interleave_equally(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         return Err(args.invalid("repeat_interleave: Invalid output_size, expected the size of the repeated dimension"));
     }
     sizes[dim + 1] = repeats.clone();
-    let sizes = Value::List(sizes.into_iter().map(Value::Int).collect());
-    let expanded = cx.aten("expand", [&apart, &sizes])?;
+    let expanded = cx.aten("expand", [&apart, &size_list(&sizes)])?;
     let format = [("memory_format", Value::MemoryFormat(MemoryFormat::Contiguous))];
     let copy = cx.aten_with("clone", [&expanded], &format)?;
     Ok(vec![cx.aten("flatten.using_ints", [&copy, &Value::int(dim as i64), &Value::int(next)])?])

@@ -1,6 +1,6 @@
 //! The same elements under other sizes: views where the strides allow it, else copies.
 
-use crate::core::decompositions::Call;
+use crate::core::decompositions::{Call, size_list};
 use crate::core::write_back;
 use crate::view::decompose;
 use crate::view::gradient;
@@ -168,7 +168,7 @@ fn reshape_as_view_or_copy(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Trace
     let base = cx.meta(*args.tensor(0)?);
     let sizes = infer_size(args, &args.sym_ints(1)?, &base.sizes.iter().product())?;
     let is_view = strides_for(base, &sizes).is_some();
-    let sizes = Value::List(sizes.into_iter().map(Value::Int).collect());
+    let sizes = size_list(&sizes);
     if is_view {
         return Ok(vec![cx.aten("view", [&args.values[0], &sizes])?]);
     }

@@ -1,6 +1,6 @@
 //! Blocks of channels and pixels that change places: a view, a permutation and a copy.
 
-use crate::core::decompositions::Call;
+use crate::core::decompositions::{Call, size_list};
 use crate::core::memory_format::{in_memory_format, memory_format_of};
 use crate::view::strides::listed;
 use crate::{Args, Cx, OpDef, Output, Tol, Traced, Value};
@@ -49,10 +49,9 @@ fn rule(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 fn decompose(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let base = cx.meta(*args.tensor(0)?);
     let (steps, format) = (steps(args, &base.sizes)?, memory_format_of(base));
-    let list = |sizes: Vec<SymInt>| Value::List(sizes.into_iter().map(Value::Int).collect());
-    let split = cx.aten("reshape", [&args.values[0], &list(steps.split)])?;
+    let split = cx.aten("reshape", [&args.values[0], &size_list(&steps.split)])?;
     let turned = cx.aten("permute", [&split, &Value::ints(&steps.order)])?;
-    let res = cx.aten("reshape", [&turned, &list(steps.sizes)])?;
+    let res = cx.aten("reshape", [&turned, &size_list(&steps.sizes)])?;
     // A factor of 1 leaves a view, and a shuffle gives a tensor of its own.
     Ok(vec![cx.aten_with("clone", [&res], &[("memory_format", Value::MemoryFormat(format))])?])
 }

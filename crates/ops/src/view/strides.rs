@@ -1,6 +1,6 @@
 //! Views that reorder, add, drop or stretch dimensions: their strides follow from the input's, and they need no kernel.
 
-use crate::core::decompositions::Call;
+use crate::core::decompositions::{Call, size_list};
 use crate::core::write_back;
 use crate::pointwise::unary_gradient;
 use crate::view::decompose;
@@ -319,7 +319,7 @@ fn expand(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 }
 
 fn sizes_of(cx: &Cx<'_>, tensor: TensorRef) -> Traced {
-    Value::List(cx.meta(tensor).sizes.iter().map(|it| Value::Int(it.clone())).collect())
+    size_list(&cx.meta(tensor).sizes)
 }
 
 fn expand_as(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -337,7 +337,7 @@ fn broadcast_tensors(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     for tensor in &tensors {
         sizes = crate::broadcast(args, &sizes, &cx.meta(**tensor).sizes)?;
     }
-    let sizes: Traced = Value::List(sizes.into_iter().map(Value::Int).collect());
+    let sizes = size_list(&sizes);
     let expanded = tensors.into_iter().map(|&it| cx.aten("expand", [&it.into(), &sizes]));
     Ok(vec![Value::List(expanded.collect::<Result<_>>()?)])
 }
