@@ -13,6 +13,7 @@ const ROWS: &[(&str, u8)] = &[
     ("core", 0),
     ("sym", 0),
     ("ir", 1),
+    ("plan", 1),
     ("ops", 2),
     ("testing", 2),
     ("exec", 3),

@@ -1,0 +1,39 @@
+//! Plans: a program as steps over planned memory, as plain data.
+//!
+//! A [`Plan`] is what is left of a graph once every question that its shapes answer has been answered: the operators that
+//! compute, in order, on [`TensorView`]s of [`Buffer`]s whose sizes are numbers. Views, shape rules, decompositions, called
+//! modules and functions of Python are gone. This crate knows what a plan says ([`Plan::validate`]), how it prints, and
+//! which buffers can share memory ([`assign_slots`]); it knows neither graphs, nor what an operator means, nor kernels.
+//!
+//! ```
+//! use tracefx_core::DType;
+//! use tracefx_plan::{Action, Buffer, Operand, Plan};
+//!
+//! let mut plan = Plan::default();
+//! let input = plan.add_buffer(Buffer::Input(0));
+//! let x = plan.add_tensor(input, DType::Float32, &[2, 3], &[3, 1], 0);
+//! let result = plan.add_buffer(Buffer::Result);
+//! let y = plan.add_tensor(result, DType::Float32, &[2, 3], &[3, 1], 0);
+//! plan.inputs.push(Operand::Tensor(x));
+//! plan.push("relu", Action::call("aten.relu.default", vec![Operand::Tensor(x)], vec![Operand::Tensor(y)]));
+//! plan.output = Operand::List(vec![Operand::Tensor(y)]);
+//! plan.validate()?;
+//! assert_eq!(
+//!     plan.to_string(),
+//!     "plan(%0: f32[2, 3]):
+//!     %1: f32[2, 3] = aten.relu.default(%0)  # relu
+//!     return (%1,)"
+//! );
+//! # Ok::<(), tracefx_core::Diagnostic>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod memory;
+mod operand;
+mod plan;
+mod print;
+mod validate;
+
+pub use memory::{Lifetime, Slots, assign_slots};
+pub use operand::Operand;
+pub use plan::{Action, Buffer, BufferId, Plan, Step, TensorId, TensorView};

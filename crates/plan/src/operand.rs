@@ -1,0 +1,45 @@
+//! What steps take and give: numbers and options as they are written in the plan, and tensors by number.
+
+use crate::TensorId;
+use std::sync::Arc;
+use tracefx_core::{Complex64, DType, Device, Layout, MemoryFormat};
+
+/// An argument or a result of a step, or what a plan takes and gives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operand {
+    /// `None`.
+    None,
+    /// A bool.
+    Bool(bool),
+    /// An int.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// A complex number.
+    Complex(Complex64),
+    /// A string.
+    Str(Arc<str>),
+    /// A dtype.
+    DType(DType),
+    /// A device.
+    Device(Device),
+    /// A layout.
+    Layout(Layout),
+    /// A memory format.
+    MemoryFormat(MemoryFormat),
+    /// A tensor of the plan.
+    Tensor(TensorId),
+    /// A list or tuple.
+    List(Vec<Operand>),
+}
+
+impl Operand {
+    /// Visits the tensors, in order.
+    pub fn for_each_tensor(&self, visit: &mut dyn FnMut(TensorId)) {
+        match self {
+            Operand::Tensor(it) => visit(*it),
+            Operand::List(items) => items.iter().for_each(|it| it.for_each_tensor(visit)),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The text of a plan: one line a step, with the tensors that it gives, and the node that it is from.
+
+use crate::{Action, Buffer, Operand, Plan, TensorId};
+use std::fmt::{self, Display, Formatter, Write};
+
+impl Display for Plan {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("plan(")?;
+        self.list(f, &self.inputs, &|f, it| self.typed(f, it))?;
+        f.write_str("):")?;
+        for step in &self.steps {
+            f.write_str("\n    ")?;
+            match &step.action {
+                Action::Call { op, args, results } => {
+                    self.list(f, results, &|f, it| self.typed(f, it))?;
+                    let equals = if results.is_empty() { "" } else { " = " };
+                    write!(f, "{equals}{op}(")?;
+                    self.list(f, args, &|f, it| self.operand(f, it))?;
+                    f.write_char(')')?;
+                }
+                Action::Copy { from, to } => {
+                    self.tensor_name(f, *to)?;
+                    f.write_str(" <- ")?;
+                    self.tensor_name(f, *from)?;
+                }
+            }
+            write!(f, "  # {}", step.node)?;
+        }
+        f.write_str("\n    return ")?;
+        match &self.output {
+            Operand::List(items) => {
+                f.write_char('(')?;
+                self.list(f, items, &|f, it| self.operand(f, it))?;
+                f.write_str(if items.len() == 1 { ",)" } else { ")" })
+            }
+            single => self.operand(f, single),
+        }
+    }
+}
+
+type Print<'a> = dyn Fn(&mut Formatter<'_>, &Operand) -> fmt::Result + 'a;
+
+impl Plan {
+    fn list(&self, f: &mut Formatter<'_>, items: &[Operand], print: &Print<'_>) -> fmt::Result {
+        for (at, item) in items.iter().enumerate() {
+            if at > 0 {
+                f.write_str(", ")?;
+            }
+            print(f, item)?;
+        }
+        Ok(())
+    }
+
+    /// A constant is called `%c4`, every other tensor `%4`.
+    fn tensor_name(&self, f: &mut Formatter<'_>, id: TensorId) -> fmt::Result {
+        let is_constant = matches!(self.buffer(self.tensor(id).buffer), Buffer::Constant(_));
+        write!(f, "%{}{}", if is_constant { "c" } else { "" }, id.0)
+    }
+
+    /// A tensor with its dtype and sizes, and with its strides where it is not row-major.
+    fn typed(&self, f: &mut Formatter<'_>, operand: &Operand) -> fmt::Result {
+        match operand {
+            Operand::Tensor(id) => {
+                let view = self.tensor(*id);
+                self.tensor_name(f, *id)?;
+                write!(f, ": {}{:?}", view.dtype.short_name(), &view.sizes[..])?;
+                let is_dense = tracefx_core::has_contiguous_strides(&view.sizes, &view.strides);
+                if is_dense { Ok(()) } else { write!(f, " strides {:?}", &view.strides[..]) }
+            }
+            Operand::List(items) => {
+                f.write_char('[')?;
+                self.list(f, items, &|f, it| self.typed(f, it))?;
+                f.write_char(']')
+            }
+            other => self.operand(f, other),
+        }
+    }
+
+    fn operand(&self, f: &mut Formatter<'_>, operand: &Operand) -> fmt::Result {
+        match operand {
+            Operand::None => f.write_str("None"),
+            Operand::Bool(it) => f.write_str(if *it { "True" } else { "False" }),
+            Operand::Int(it) => write!(f, "{it}"),
+            Operand::Float(it) => write!(f, "{it:?}"),
+            Operand::Complex(it) => write!(f, "({:?}+{:?}j)", it.re, it.im),
+            Operand::Str(it) => write!(f, "{it:?}"),
+            Operand::DType(it) => write!(f, "{}", it.name()),
+            Operand::Device(it) => write!(f, "{it}"),
+            Operand::Layout(it) => write!(f, "{it:?}"),
+            Operand::MemoryFormat(it) => write!(f, "{it:?}"),
+            Operand::Tensor(it) => self.tensor_name(f, *it),
+            Operand::List(items) => {
+                f.write_char('[')?;
+                self.list(f, items, &|f, it| self.operand(f, it))?;
+                f.write_char(']')
+            }
+        }
+    }
+}
