@@ -3,7 +3,7 @@
 
 use crate::{Element, Result, allocate, recycle};
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Sixteen bytes with the alignment of the largest element, so that a storage can be viewed as any element type.
@@ -39,6 +39,8 @@ struct Shared {
     blocks: RwLock<Blocks>,
     /// Changes under the lock of the blocks, and only upwards.
     len: AtomicUsize,
+    /// How often somebody asked for write access.
+    version: AtomicU64,
 }
 
 impl Drop for Shared {
@@ -141,7 +143,15 @@ impl Storage {
     }
 
     pub(crate) fn of(blocks: Vec<Block>, len: usize) -> Self {
-        Storage(Arc::new(Shared { blocks: RwLock::new(Blocks::Own(blocks)), len: AtomicUsize::new(len) }))
+        Self::with(Blocks::Own(blocks), len)
+    }
+
+    fn with(blocks: Blocks, len: usize) -> Self {
+        Storage(Arc::new(Shared {
+            blocks: RwLock::new(blocks),
+            len: AtomicUsize::new(len),
+            version: AtomicU64::new(0),
+        }))
     }
 
     /// A storage that holds a copy of these bytes.
@@ -157,6 +167,12 @@ impl Storage {
     /// The number of bytes.
     pub fn len(&self) -> usize {
         self.0.len.load(Ordering::Acquire)
+    }
+
+    /// A number that is another one after somebody wrote to the bytes: what was computed of them is still right where it is the
+    /// same.
+    pub fn version(&self) -> u64 {
+        self.0.version.load(Ordering::Acquire)
     }
 
     /// Whether there are no bytes.
@@ -183,8 +199,7 @@ impl Storage {
     /// PyTorch's `_lazy_clone`. Changes of one are not seen by the other.
     pub fn lazy_clone(&self) -> Self {
         let mut guard = self.0.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let blocks = RwLock::new(Blocks::Lent(guard.lend()));
-        Storage(Arc::new(Shared { blocks, len: AtomicUsize::new(self.len()) }))
+        Self::with(Blocks::Lent(guard.lend()), self.len())
     }
 
     /// Whether both handles are of the same bytes.
@@ -212,6 +227,7 @@ impl Storage {
     pub fn write(&self) -> Result<StorageWrite<'_>> {
         let mut guard = self.0.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         guard.materialize(0)?;
+        self.0.version.fetch_add(1, Ordering::Release);
         Ok(StorageWrite { guard, len: self.len() })
     }
 }

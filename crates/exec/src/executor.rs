@@ -10,8 +10,8 @@ use tracefx_core::{
 };
 use tracefx_ir::{Str, TensorMeta};
 use tracefx_ops::{
-    ArgSpec, ArgType, Args, Builder, Cx, Infer, Operand, Output, Registry, Tags, TensorRef, Traced, Value, bind,
-    check_cast, promote,
+    ArgSpec, ArgType, Args, Builder, Cx, Infer, Operand, Output, Registry, Tags, TensorRef, Traced, TypeOf, Value,
+    bind, check_cast, promote,
 };
 use tracefx_sym::SymInt;
 
@@ -31,6 +31,11 @@ impl<'a> Executor<'a> {
     /// The operators.
     pub fn registry(&self) -> &'a Registry {
         self.registry
+    }
+
+    /// The kernels.
+    pub fn kernels(&self) -> &'a Kernels {
+        self.kernels
     }
 
     /// Calls the operator of this name and gives back its results, one per result of the schema.
@@ -71,7 +76,10 @@ impl<'a> Executor<'a> {
         let kernel = self.kernels.get(&args.op.name);
         let mut fresh = Vec::new();
         let mut is_unknown = false;
-        let allocate = if matches!(kernel, Some(Kernel::Overwrite(_))) { Tensor::unfilled } else { Tensor::zeros };
+        let allocate = match kernel {
+            Some(Kernel::Overwrite(_) | Kernel::Prepare { .. }) => Tensor::unfilled,
+            Some(Kernel::Fill(_) | Kernel::Make(_)) | None => Tensor::zeros,
+        };
         let results = outputs
             .iter()
             .map(|output| self.make(args, output, allocate, &mut fresh, &mut is_unknown))
@@ -81,7 +89,7 @@ impl<'a> Executor<'a> {
             return Ok(results);
         }
         let refusal = match kernel {
-            Some(Kernel::Fill(fill) | Kernel::Overwrite(fill)) => {
+            Some(Kernel::Fill(fill) | Kernel::Overwrite(fill) | Kernel::Prepare { fill, .. }) => {
                 let dense = collected(fresh.iter().map(|it| it.dense.clone()))?;
                 match fill(args, &dense) {
                     Ok(()) => {
@@ -202,7 +210,11 @@ impl<'a> Executor<'a> {
         assign(target, &result)
     }
 
-    fn decompose(&self, args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
+    /// What the decomposition of an operator gives.
+    ///
+    /// # Errors
+    /// `NotImplemented` where it has none; else what a part refuses.
+    pub(crate) fn decompose(&self, args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
         let Some(decompose) = args.op.def.decompose else {
             return Err(args.unsupported(format!("the operator {} has no kernel", args.op.name)));
         };
@@ -214,7 +226,7 @@ impl<'a> Executor<'a> {
 }
 
 /// Rounds a number to half precision.
-fn round_number(value: &mut Value<Tensor>, dtype: DType) {
+pub(crate) fn round_number<T>(value: &mut Value<T>, dtype: DType) {
     let Some(number) = value.as_scalar().filter(|it| it.kind() == DTypeKind::Float) else { return };
     *value = match dtype {
         DType::Float16 => f16::from_scalar(number).to_scalar().into(),
@@ -269,7 +281,7 @@ impl Builder for Eager<'_> {
 ///
 /// # Errors
 /// `DTypeMismatch`, in PyTorch's words.
-pub(crate) fn check_dtypes(args: &Args<'_, Tensor>) -> Result<()> {
+pub(crate) fn check_dtypes<T: TypeOf>(args: &Args<'_, T>) -> Result<()> {
     let op = args.op;
     if op.refused.is_empty() {
         return Ok(());
@@ -278,7 +290,7 @@ pub(crate) fn check_dtypes(args: &Args<'_, Tensor>) -> Result<()> {
     let specs = || op.schema.args.iter().zip(&args.values);
     let data = specs().filter(|(spec, _)| !matches!(spec.name.as_str(), "index" | "indices" | "target"));
     data.for_each(|(_, it)| it.for_each_tensor(&mut |it| tensors.push(it)));
-    let is_float = |it: &Tensor| it.dtype().kind() >= DTypeKind::Float;
+    let is_float = |it: &T| it.dtype().kind() >= DTypeKind::Float;
     // A target of floats takes part where the input is of integers; one of classes does not.
     if tensors.iter().all(|it| !is_float(it)) {
         let targets = specs().filter(|(spec, _)| spec.name == "target");
@@ -294,7 +306,7 @@ pub(crate) fn check_dtypes(args: &Args<'_, Tensor>) -> Result<()> {
     if !is_pointwise && rest.iter().any(|it| it.dtype() != first.dtype()) {
         return Ok(());
     }
-    let refused = if first.numel() == 0 { op.refused_empty } else { op.refused };
+    let refused = if first.is_empty() { op.refused_empty } else { op.refused };
     let is_operand = |spec: &ArgSpec| match spec.ty {
         ArgType::Tensor => true,
         ArgType::Scalar => is_pointwise && matches!(spec.name.as_str(), "self" | "other"),

@@ -14,9 +14,24 @@ pub enum Kernel {
     Fill(fn(&Args<'_, Tensor>, &[Tensor]) -> Result<()>),
     /// Fills tensors as [`Kernel::Fill`] does, and writes every element: what they hold before is not zeros but anything.
     Overwrite(fn(&Args<'_, Tensor>, &[Tensor]) -> Result<()>),
+    /// Fills tensors as [`Kernel::Overwrite`] does, and can make something of arguments that are the same in every call: the panels
+    /// of a weight.
+    Prepare {
+        /// Fills the tensors.
+        fill: fn(&Args<'_, Tensor>, &[Tensor]) -> Result<()>,
+        /// Makes what fills them in all calls with the same arguments at the positions that are told to be constant; nothing
+        /// where that would not be faster.
+        prepare: Prepare,
+    },
     /// Makes the results itself, because their sizes or values follow from the data.
     Make(fn(&Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>>),
 }
+
+/// What makes a [`Prepared`] of a call, if that is faster.
+pub type Prepare = fn(&Args<'_, Tensor>, &dyn Fn(usize) -> bool) -> Result<Option<Box<Prepared>>>;
+
+/// What fills the results of a call, some of whose arguments are known to it.
+pub type Prepared = dyn Fn(&Args<'_, Tensor>, &[Tensor]) -> Result<()> + Send + Sync;
 
 /// What computes a custom operator: any function that gives the results, one per result of the schema. Arguments that the
 /// schema marks as mutated it writes to. The executor checks what it gives.

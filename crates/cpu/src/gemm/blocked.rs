@@ -11,6 +11,7 @@ use crate::numeric::{parallel, scratch};
 use std::marker::PhantomData;
 use std::ops::Range;
 use tracefx_core::Result;
+use tracefx_core::allocate::filled;
 
 /// The right side of a product: whatever can be laid out in panels.
 pub(crate) trait RhsColumns<T>: Sync {
@@ -133,6 +134,69 @@ impl<T: GemmElement, C: RhsColumns<T>> BlockedGemm<'_, T, C> {
             });
             Ok(())
         })
+    }
+}
+
+/// The right side of products, laid out once: all panels of a block of its rows, then those of the next block.
+pub(crate) struct PackedRhs<T> {
+    level: Level,
+    n: usize,
+    k: usize,
+    panels: Vec<T>,
+}
+
+impl<T: GemmElement> PackedRhs<T> {
+    /// Lays out `k` rows of `n` columns.
+    ///
+    /// # Errors
+    /// `OutOfMemory` where there is no room for them.
+    pub(crate) fn new<C: RhsColumns<T>>(level: Level, n: usize, k: usize, rhs: &C) -> Result<Self> {
+        let [_, width] = level.run(TileShape(PhantomData::<T>));
+        let (n_cols, block) = (n.next_multiple_of(width), depth::<T>());
+        let mut panels = filled(T::ZERO, n_cols * k)?;
+        parallel::parts_mut(&mut panels, n_cols * block, |at, packed| {
+            let first = at / n_cols;
+            level.run(Pack { rhs, cols: 0..n, depth: first..k.min(first + block), packed });
+        });
+        Ok(PackedRhs { level, n, k, panels })
+    }
+}
+
+impl<T: GemmElement> BlockedGemm<'_, T, PackedRhs<T>> {
+    /// As [`Self::run`], on panels that are there already.
+    ///
+    /// # Panics
+    /// When they are of another size.
+    pub(crate) fn run_packed(&self) {
+        let Extent { m, n, k } = self.size;
+        assert!(self.lhs.col == 1 && (m - 1) * self.lhs.row + k <= self.lhs.data.len(), "the left side lies in rows");
+        assert!(
+            (n, k) == (self.rhs.n, self.rhs.k) && self.level == self.rhs.level,
+            "the right side is laid out for this"
+        );
+        let [height, width] = self.level.run(TileShape(PhantomData::<T>));
+        let n_panels = n.div_ceil(width);
+        if m * n * k <= SHARED {
+            self.part(0..m, 0..n);
+        } else if n_panels >= 8 || m < 8 * height {
+            let n_cols = n_panels.div_ceil(8).clamp(4, MOST_PANELS) * width;
+            parallel::for_each(n.div_ceil(n_cols), |part| self.part(0..m, part * n_cols..n.min((part + 1) * n_cols)));
+        } else {
+            let n_rows = m.div_ceil(8).next_multiple_of(height).max(4 * height);
+            parallel::for_each(m.div_ceil(n_rows), |part| self.part(part * n_rows..m.min((part + 1) * n_rows), 0..n));
+        }
+    }
+
+    /// Some rows of the left side with some columns, which begin a panel.
+    fn part(&self, rows: Range<usize>, cols: Range<usize>) {
+        let [_, width] = self.level.run(TileShape(PhantomData::<T>));
+        let n_cols = self.size.n.next_multiple_of(width);
+        for first in (0..self.size.k).step_by(depth::<T>()) {
+            let depth = first..self.size.k.min(first + depth::<T>());
+            let block = &self.rhs.panels[first * n_cols..][..n_cols * depth.len()];
+            let packed = &block[cols.start * depth.len()..][..cols.len().next_multiple_of(width) * depth.len()];
+            self.multiply(rows.clone(), cols.clone(), depth, packed);
+        }
     }
 }
 

@@ -7,7 +7,7 @@ pub(crate) mod blocked;
 mod gemv;
 pub(crate) mod output_view;
 
-use crate::gemm::blocked::BlockedGemm;
+use crate::gemm::blocked::{BlockedGemm, PackedRhs};
 use crate::gemm::gemv::{THIN, axpys, dots};
 use crate::gemm::output_view::OutputView;
 use crate::numeric::dense;
@@ -178,19 +178,65 @@ fn in_rows<T: GemmElement>(
     if size.m <= THIN && rhs.col == 1 {
         return axpys(level, size, &target, lhs, rhs, start);
     }
-    if lhs.col != 1 {
-        return scratch::with::<T, _>(size.m * size.k, |rows| {
-            for (p, from) in (0..size.k).map(|p| (p, &lhs.data[p * lhs.col..])) {
-                let from = |i: usize| from[i * lhs.row];
-                (0..size.m).for_each(|i| rows[i * size.k + p] = from(i));
-            }
-            in_rows(level, size, target, MatrixView { data: rows, row: size.k, col: 1 }, rhs, start)
-        });
+    in_dense_rows(size, lhs, |lhs| {
+        if size.n <= THIN {
+            return dots(level, size, &target, lhs, rhs, start);
+        }
+        BlockedGemm { level, size, target, lhs, rhs: &rhs, start }.run()
+    })
+}
+
+/// The right side of a product that is the same in every call, laid out; nothing where the product would not lay it out, or
+/// lays out the other side.
+///
+/// # Errors
+/// `OutOfMemory` where there is no room for it.
+pub(crate) fn pack<T: GemmElement>(size: Extent, rhs: MatrixView<'_, T>) -> Result<Option<PackedRhs<T>>> {
+    let Extent { m, n, k } = size;
+    let is_small = m * n * k <= SMALL || n <= THIN || m <= THIN;
+    if is_small || rhs.row == 1 && m < FEW && n > m {
+        return Ok(None);
     }
-    if size.n <= THIN {
-        return dots(level, size, &target, lhs, rhs, start);
+    PackedRhs::new(Level::best(), n, k, &rhs).map(Some)
+}
+
+/// Writes `start + lhs * rhs`, where `rhs` is laid out: the same as [`gemm`], to the bit.
+///
+/// # Errors
+/// `OutOfMemory` where the left side cannot be laid out.
+///
+/// # Panics
+/// When a matrix leaves its elements, or has another size than the other.
+pub(crate) fn gemm_packed<T: GemmElement>(
+    size: Extent,
+    dst: MatrixViewMut<'_, T>,
+    lhs: MatrixView<'_, T>,
+    rhs: &PackedRhs<T>,
+    start: Start<'_, T>,
+) -> Result<()> {
+    let target = OutputView::new(dst.data, [size.m, size.n], [dst.row, 1]);
+    in_dense_rows(size, lhs, |lhs| {
+        BlockedGemm { level: Level::best(), size, target, lhs, rhs, start }.run_packed();
+        Ok(())
+    })
+}
+
+/// Gives `body` the left side with its rows contiguous.
+fn in_dense_rows<T: GemmElement>(
+    size: Extent,
+    lhs: MatrixView<'_, T>,
+    body: impl FnOnce(MatrixView<'_, T>) -> Result<()>,
+) -> Result<()> {
+    if lhs.col == 1 {
+        return body(lhs);
     }
-    BlockedGemm { level, size, target, lhs, rhs: &rhs, start }.run()
+    scratch::with::<T, _>(size.m * size.k, |rows| {
+        for (p, from) in (0..size.k).map(|p| (p, &lhs.data[p * lhs.col..])) {
+            let from = |i: usize| from[i * lhs.row];
+            (0..size.m).for_each(|i| rows[i * size.k + p] = from(i));
+        }
+        body(MatrixView { data: rows, row: size.k, col: 1 })
+    })
 }
 
 /// The loop that says what a product is.
@@ -367,6 +413,28 @@ mod tests {
                 let (got, want) = case.run(level, |it| [(it.clamp(-2.0, 2.0) * 30.0) as i8 as f32, it.to_bits() as i8 as f32]);
                 prop_assert_eq!(got, want);
             }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(crate::agreement::config(24))]
+
+        #[test]
+        fn products_with_a_side_laid_out_before_are_the_same(case in case()) {
+            let [m, n, k] = case.sizes;
+            let (size, row) = (Extent { m, n, k }, n + 2);
+            let lhs = MatrixView { data: &case.data[0][..], row: case.lhs.0, col: case.lhs.1 };
+            let rhs = MatrixView { data: &case.data[1][..], row: case.rhs.0, col: case.rhs.1 };
+            let edge: Vec<f32> = (0..m.max(n)).map(|it| it as f32 - 7.5).collect();
+            let start = [Start::Zero, Start::Kept, Start::Rows(&edge), Start::Columns(&edge)][case.start];
+            let Some(packed) = pack(size, rhs).unwrap() else { return Ok(()) };
+            let before: Vec<f32> = (0..m * row + 1).map(|it| (it % 11) as f32).collect();
+            let (mut got, mut want) = (before.clone(), before);
+            gemm_packed(size, MatrixViewMut { data: &mut got, row }, lhs, &packed, start).unwrap();
+            gemm(size, MatrixViewMut { data: &mut want, row }, lhs, rhs, start).unwrap();
+            // Which NaN a product of two is depends on the order of the factors.
+            let bits = |it: &[f32]| it.iter().map(|&it| if it.is_nan() { 0 } else { it.to_bits() }).collect::<Vec<_>>();
+            prop_assert_eq!(bits(&got), bits(&want));
         }
     }
 

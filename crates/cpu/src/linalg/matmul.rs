@@ -1,27 +1,39 @@
 //! Kernels of matrix products. Operands are used where they lie, whatever their strides; every product here is a batch
 //! of matrices, of which there may be one, with one row or one column.
 
-use crate::gemm::{Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm};
+use crate::gemm::blocked::PackedRhs;
+use crate::gemm::{self, Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm, gemm_packed};
 use crate::numeric::dispatch::with_gemm_element;
 use crate::numeric::parallel;
 use crate::numeric::strided::Strided;
+use std::any::Any;
 use tracefx_core::allocate::collected;
-use tracefx_core::{Dims, Result, Scalar, Tensor};
-use tracefx_exec::Kernel;
+use tracefx_core::{DType, Dims, Result, Scalar, Tensor};
+use tracefx_exec::{Kernel, Prepared};
 use tracefx_ops::Args;
+
+/// What fills the result of a product, for a kernel of each call and for one with the right side laid out.
+macro_rules! product {
+    ($with_call:path, $rhs:literal) => {
+        Kernel::Prepare {
+            fill: |args, out| $with_call(args, &mut |call| call.run(args, &out[0])),
+            prepare: |args, is_constant| if is_constant($rhs) { prepare(args, $with_call) } else { Ok(None) },
+        }
+    };
+}
 
 /// The kernels of this family.
 pub(super) const KERNELS: &[(&str, Kernel)] = &[
-    ("aten.mm.default", Kernel::Overwrite(mm)),
-    ("aten.bmm.default", Kernel::Overwrite(mm)),
+    ("aten.mm.default", product!(with_mm, 1)),
+    ("aten.bmm.default", product!(with_mm, 1)),
     ("aten.mv.default", Kernel::Overwrite(mv)),
     ("aten.dot.default", Kernel::Overwrite(dot)),
     ("aten.vdot.default", Kernel::Overwrite(vdot)),
-    ("aten.addmm.default", Kernel::Overwrite(addmm)),
-    ("aten.baddbmm.default", Kernel::Overwrite(addmm)),
+    ("aten.addmm.default", product!(with_addmm, 2)),
+    ("aten.baddbmm.default", product!(with_addmm, 2)),
     ("aten.addbmm.default", Kernel::Overwrite(addbmm)),
     ("aten.addmv.default", Kernel::Overwrite(addmv)),
-    ("aten.linear.default", Kernel::Overwrite(linear)),
+    ("aten.linear.default", product!(with_linear, 1)),
 ];
 
 /// Multiplications that one thread does for a batch of small matrices.
@@ -34,11 +46,19 @@ struct Call<'a> {
     addend: Option<&'a Tensor>,
     beta: Scalar,
     alpha: Scalar,
+    /// The right side, a [`PackedRhs`] of the element that is computed with, where it was laid out before.
+    packed: Option<&'a Packed>,
 }
+
+/// The right side of a product, of whatever element.
+type Packed = dyn Any + Send + Sync;
+
+/// Gives a product what its operator multiplies.
+type WithCall = fn(&Args<'_, Tensor>, &mut dyn FnMut(&Call<'_>) -> Result<()>) -> Result<()>;
 
 impl<'a> Call<'a> {
     fn plain(lhs: &'a Tensor, rhs: &'a Tensor) -> Self {
-        Call { lhs, rhs, addend: None, beta: Scalar::Int(1), alpha: Scalar::Int(1) }
+        Call { lhs, rhs, addend: None, beta: Scalar::Int(1), alpha: Scalar::Int(1), packed: None }
     }
 
     fn scaled(args: &'a Args<'_, Tensor>, lhs: &'a Tensor, rhs: &'a Tensor) -> Result<Self> {
@@ -54,6 +74,22 @@ impl<'a> Call<'a> {
         with_gemm_element!(out.dtype(), &args.op.name, T => self.compute::<T>(out))
     }
 
+    /// Lays out the right side.
+    ///
+    /// # Errors
+    /// `OutOfMemory` where there is no room for it.
+    fn pack(&self, args: &Args<'_, Tensor>, dtype: DType) -> Result<Option<Box<Packed>>> {
+        with_gemm_element!(dtype, &args.op.name, T => {
+            let (lhs, rhs) = (T::read(self.lhs)?, T::read(self.rhs)?);
+            let (n_batch, m) = (lhs.sizes[0], lhs.sizes[1]);
+            if n_batch != 1 && !is_one_product(&lhs, &rhs) {
+                return Ok(None);
+            }
+            let size = Extent { m: n_batch * m, n: rhs.sizes[2], k: rhs.sizes[1] };
+            Ok(gemm::pack(size, matrix(&rhs, 0))?.map(|it| Box::new(it) as Box<Packed>))
+        })
+    }
+
     fn compute<T: GemmElement>(&self, out: &Tensor) -> Result<()> {
         let (lhs, rhs) = (T::read(self.lhs)?, T::read(self.rhs)?);
         let &[n_batch, m, k] = &lhs.sizes[..] else { unreachable!("the left side is a batch of matrices") };
@@ -67,13 +103,14 @@ impl<'a> Call<'a> {
         // A row that is added as it is is where the sums start.
         let row = addend.as_ref().filter(|it| alpha == one && beta == one && it.sizes[..] == [n] && it.strides[0] == 1);
         let start = row.map_or(Start::Zero, |it| Start::Columns(&it.data()[..n]));
-        // A batch that shares its right side is one product of more rows.
-        let is_one = rhs.strides[0] == 0 && lhs.strides[0] == m * lhs.strides[1];
-        let (n_batch, m) = if is_one { (1, n_batch * m) } else { (n_batch, m) };
+        let (n_batch, m) = if is_one_product(&lhs, &rhs) { (1, n_batch * m) } else { (n_batch, m) };
         let size = Extent { m, n, k };
+        let packed = self.packed.and_then(|it| it.downcast_ref::<PackedRhs<T>>());
         T::write(out, |out| {
             if is_empty {
                 out.fill(T::ZERO);
+            } else if let Some(packed) = packed {
+                gemm_packed(size, MatrixViewMut { data: out, row: n }, matrix(&lhs, 0), packed, start)?;
             } else {
                 let n_together = (TOGETHER / (m * n * k).max(1)).clamp(1, n_batch.max(1));
                 parallel::try_parts_mut(out, n_together * m * n, |first, out| {
@@ -94,6 +131,11 @@ impl<'a> Call<'a> {
             Ok(())
         })
     }
+}
+
+/// Whether a batch that shares its right side is one product of more rows.
+fn is_one_product<T: GemmElement>(lhs: &Strided<'_, T>, rhs: &Strided<'_, T>) -> bool {
+    rhs.strides[0] == 0 && lhs.strides[0] == lhs.sizes[1] * lhs.strides[1]
 }
 
 fn matrix<'a, T: GemmElement>(operand: &'a Strided<'_, T>, batch: usize) -> MatrixView<'a, T> {
@@ -141,9 +183,21 @@ fn batched(tensor: &Tensor) -> Result<Tensor> {
     if tensor.rank() == 3 { Ok(tensor.clone()) } else { unsqueezed(tensor, &[0]) }
 }
 
-fn mm(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+fn prepare(args: &Args<'_, Tensor>, with_call: WithCall) -> Result<Option<Box<Prepared>>> {
+    let mut packed = None;
+    with_call(args, &mut |call| {
+        packed = call.pack(args, call.rhs.dtype())?;
+        Ok(())
+    })?;
+    let Some(packed) = packed else { return Ok(None) };
+    Ok(Some(Box::new(move |args, out| {
+        with_call(args, &mut |call| Call { packed: Some(&*packed), ..*call }.run(args, &out[0]))
+    })))
+}
+
+fn with_mm(args: &Args<'_, Tensor>, body: &mut dyn FnMut(&Call<'_>) -> Result<()>) -> Result<()> {
     let (lhs, rhs) = (batched(args.tensor(0)?)?, batched(args.tensor(1)?)?);
-    Call::plain(&lhs, &rhs).run(args, &out[0])
+    body(&Call::plain(&lhs, &rhs))
 }
 
 fn mv(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -170,9 +224,9 @@ fn vdot(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     Call::plain(&lhs, &rhs).run(args, &out[0])
 }
 
-fn addmm(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+fn with_addmm(args: &Args<'_, Tensor>, body: &mut dyn FnMut(&Call<'_>) -> Result<()>) -> Result<()> {
     let (lhs, rhs) = (batched(args.tensor(1)?)?, batched(args.tensor(2)?)?);
-    Call::scaled(args, &lhs, &rhs)?.run(args, &out[0])
+    body(&Call::scaled(args, &lhs, &rhs)?)
 }
 
 /// PyTorch adds one product after the other, so that half-precision sums are rounded each time.
@@ -210,7 +264,7 @@ fn addmv(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     Call { addend: Some(&addend), ..Call::scaled(args, &lhs, &rhs)? }.run(args, &out[0])
 }
 
-fn linear(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+fn with_linear(args: &Args<'_, Tensor>, body: &mut dyn FnMut(&Call<'_>) -> Result<()>) -> Result<()> {
     let (input, weight) = (args.tensor(0)?, args.tensor(1)?);
     let n_bias_dims = args.opt_tensor(2)?.map_or(0, Tensor::rank);
     if n_bias_dims > 1 && input.rank() != 2 || n_bias_dims > 0 && weight.rank() == 1 {
@@ -227,5 +281,5 @@ fn linear(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
         }
     };
     let weight = if weight.rank() == 1 { unsqueezed(weight, &[0, 2])? } else { batched(&weight.permuted(&[1, 0]))? };
-    Call { addend: args.opt_tensor(2)?, ..Call::plain(&input, &weight) }.run(args, &out[0])
+    body(&Call { addend: args.opt_tensor(2)?, ..Call::plain(&input, &weight) })
 }

@@ -42,13 +42,14 @@ impl<T: Element> Deref for DenseRead<'_, T> {
     }
 }
 
-/// Gives the elements of a new, row-major result to `fill`.
+/// Gives the elements of a new, row-major result to `fill`. It begins its storage, which may be longer: a plan gives several
+/// results the same memory, one after the other.
 ///
 /// # Panics
 /// When `T` is not the element type of the tensor.
 pub(crate) fn fill<T: Element, R>(result: &Tensor, fill: impl FnOnce(&mut [T]) -> R) -> R {
     assert_eq!(T::DTYPE, result.dtype(), "a kernel fills a tensor as what it is");
-    fill(written(result).elements_mut::<T>())
+    fill(&mut written(result).elements_mut::<T>()[..result.numel()])
 }
 
 /// Write access to a new result, which shares its bytes with nobody.
@@ -59,5 +60,5 @@ pub(crate) fn written(result: &Tensor) -> StorageWrite<'_> {
 /// Gives the elements of a new, row-major result to `fill`, as unsigned integers of their width.
 pub(crate) fn fill_bits<T: bytemuck::Pod, R>(result: &Tensor, fill: impl FnOnce(&mut [T]) -> R) -> R {
     assert_eq!(size_of::<T>(), result.dtype().size(), "elements are moved in their own width");
-    fill(bytemuck::cast_slice_mut(written(result).bytes_mut()))
+    fill(bytemuck::cast_slice_mut(&mut written(result).bytes_mut()[..result.numel() * size_of::<T>()]))
 }

@@ -35,10 +35,10 @@ pub(crate) trait Work {
 }
 
 /// An instruction set that the machine has.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Level(Set);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Set {
     Portable,
     #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]

@@ -114,17 +114,17 @@ pub(crate) fn fill_float<A: Float, R>(result: &Tensor, fill: impl FnOnce(&mut [A
 /// # Errors
 /// As there, and what `fill` gives.
 pub(crate) fn try_fill_float<A: Float, R>(result: &Tensor, fill: impl FnOnce(&mut [A]) -> Result<R>) -> Result<R> {
-    let mut guard = written(result);
+    let (mut guard, n) = (written(result), result.numel());
     if result.dtype() == A::DTYPE {
-        return fill(&mut guard.elements_mut::<A>()[..result.numel()]);
+        return fill(&mut guard.elements_mut::<A>()[..n]);
     }
-    let mut wide = filled(A::ZERO, result.numel())?;
+    let mut wide = filled(A::ZERO, n)?;
     let res = fill(&mut wide)?;
     match result.dtype() {
-        DType::Float16 => convert_all(&wide, guard.elements_mut::<f16>()),
-        DType::BFloat16 => convert_all(&wide, guard.elements_mut::<bf16>()),
-        DType::Float32 => convert_all(&wide, guard.elements_mut::<f32>()),
-        DType::Float64 => convert_all(&wide, guard.elements_mut::<f64>()),
+        DType::Float16 => convert_all(&wide, &mut guard.elements_mut::<f16>()[..n]),
+        DType::BFloat16 => convert_all(&wide, &mut guard.elements_mut::<bf16>()[..n]),
+        DType::Float32 => convert_all(&wide, &mut guard.elements_mut::<f32>()[..n]),
+        DType::Float64 => convert_all(&wide, &mut guard.elements_mut::<f64>()[..n]),
         other => unreachable!("a floating-point kernel has a result of {other}"),
     }
     Ok(res)

@@ -82,11 +82,11 @@ fn encode_into(tensor: &Tensor, out: &Tensor) -> Result<()> {
 pub(crate) fn fill_with(out: &Tensor, value: Scalar) -> Result<()> {
     if out.dtype().is_float8() {
         let code = float8_from_f32(out.dtype(), value.to_f64() as f32);
-        out.storage().write()?.elements_mut::<u8>().fill(code);
+        out.storage().write()?.elements_mut::<u8>()[..out.numel()].fill(code);
         return Ok(());
     }
     with_element!(out.dtype(), "filling", T => {
-        out.storage().write()?.elements_mut::<T>().fill(tracefx_core::Element::from_scalar(value));
+        out.storage().write()?.elements_mut::<T>()[..out.numel()].fill(tracefx_core::Element::from_scalar(value));
         Ok(())
     })
 }

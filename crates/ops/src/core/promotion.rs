@@ -10,6 +10,8 @@ pub trait TypeOf {
     fn dtype(&self) -> DType;
     /// The number of dimensions.
     fn rank(&self) -> usize;
+    /// Whether it is known to have no elements.
+    fn is_empty(&self) -> bool;
 }
 
 impl TypeOf for TensorMeta {
@@ -20,6 +22,10 @@ impl TypeOf for TensorMeta {
     fn rank(&self) -> usize {
         self.sizes.len()
     }
+
+    fn is_empty(&self) -> bool {
+        self.sizes.iter().any(|it| it.as_int() == Some(0))
+    }
 }
 
 impl TypeOf for tracefx_core::Tensor {
@@ -29,6 +35,10 @@ impl TypeOf for tracefx_core::Tensor {
 
     fn rank(&self) -> usize {
         tracefx_core::Tensor::rank(self)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.numel() == 0
     }
 }
 

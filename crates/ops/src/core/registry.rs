@@ -129,6 +129,15 @@ impl Registry {
         })
     }
 
+    /// The operator of this name, for whoever keeps it.
+    ///
+    /// # Errors
+    /// As [`Registry::require`].
+    pub fn shared(&self, name: &str) -> Result<Arc<Op>> {
+        let op = self.require(name)?;
+        Ok(Arc::clone(&self.ops[&op.name]))
+    }
+
     /// The overloads of a name such as `aten.add`, in the order in which PyTorch's argument parser tries them, or the one
     /// of a name such as `aten.add.Tensor`.
     ///
