@@ -30,6 +30,7 @@ mod library;
 mod open;
 mod opening;
 mod passes;
+mod plans;
 mod runner;
 mod shapes;
 mod tensors;
@@ -44,7 +45,7 @@ pub use library::Library;
 pub use open::{Format, Limits, open};
 pub use opening::Opening;
 pub use passes::{HostPass, PassCall, PassReply, PassRequest, host_pass, pass_types};
-pub use runner::{RunLimits, Runner};
+pub use runner::{Mode, RunLimits, Runner};
 pub use shapes::{finish_shapes, shape_session};
 pub use tensors::{Values, read_inputs, read_tensors, write_outputs, write_tensors};
 /// Bytes that an [`Opening`] wants.

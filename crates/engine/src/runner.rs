@@ -1,12 +1,15 @@
-//! A program made ready to run: its limits, its inputs checked and its runs. The graph is interpreted by `exec`.
+//! A program made ready to run: its limits, its inputs checked and its runs. The graph is interpreted, or planned, by `exec`.
 
 use crate::Library;
+use crate::plans::Plans;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_exec::{Interpreter, LOOP_STEPS, Watch};
 use tracefx_export::{ExportedProgram, InputChecker};
 use tracefx_ir::{Attribute, GraphModule, Str};
 use tracefx_ops::{Op, Value};
+use tracefx_plan::Plan;
 
 /// What one run of a program may take. A program of unknown origin can loop as long as it likes.
 ///
@@ -50,6 +53,17 @@ impl RunLimits {
     }
 }
 
+/// How a program is run. Both ways give the same, to the bit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Node by node.
+    #[default]
+    Interpret,
+    /// By a plan for the dtypes and layouts of the inputs, which is made in the first call with them; node by node where there
+    /// can be none.
+    Plan,
+}
+
 /// A program that is ready to be called: its state, and its graph over the user's inputs.
 ///
 /// Buffers that the program changes keep their new values from call to call; the program that the runner was made from
@@ -61,6 +75,8 @@ pub struct Runner {
     module: GraphModule,
     library: Library,
     limits: RunLimits,
+    mode: Mode,
+    plans: Plans,
 }
 
 impl Runner {
@@ -79,6 +95,8 @@ impl Runner {
             module: program.module_in(library.registry())?,
             library,
             limits: RunLimits::default(),
+            mode: Mode::default(),
+            plans: Plans::default(),
         })
     }
 
@@ -87,6 +105,22 @@ impl Runner {
     pub fn with_limits(mut self, limits: RunLimits) -> Self {
         self.limits = limits;
         self
+    }
+
+    /// The same, run in this way.
+    #[must_use]
+    pub fn with_mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// The plan of the program for inputs like these.
+    ///
+    /// # Errors
+    /// What the program refuses of the inputs, and [`plan`](tracefx_exec::plan()) of its graph.
+    pub fn plan(&self, inputs: &[Value<Tensor>]) -> Result<Arc<Plan>> {
+        self.checker.check(inputs)?;
+        self.plans.plan(&self.module, &self.library, inputs)
     }
 
     /// Calls the program on the user's inputs, flattened, and gives back the user's outputs, flattened. An input that the
@@ -118,13 +152,11 @@ impl Runner {
     /// As there, and what `watch` gives.
     pub fn run_watched(&self, inputs: &[Value<Tensor>], watch: &mut Watch<'_>) -> Result<Vec<Value<Tensor>>> {
         self.checker.check(inputs)?;
-        let interpreter = Interpreter::new(&self.module, self.library.executor());
-        let RunLimits { loop_steps, milliseconds } = self.limits;
-        let result = match milliseconds {
-            None => interpreter.run_watched(inputs, loop_steps, watch),
+        let result = match self.limits.milliseconds {
+            None => self.run_module(inputs, watch),
             Some(limit) => {
                 let start = Instant::now();
-                interpreter.run_watched(inputs, loop_steps, &mut |done, all| {
+                self.run_module(inputs, &mut |done, all| {
                     if start.elapsed() > Duration::from_millis(limit) {
                         return Err(too_long(limit));
                     }
@@ -139,6 +171,16 @@ impl Runner {
                 Err(Diagnostic::new(Code::GraphInvalid, what))
             }
         }
+    }
+
+    fn run_module(&self, inputs: &[Value<Tensor>], watch: &mut Watch<'_>) -> Result<Value<Tensor>> {
+        if self.mode == Mode::Plan
+            && let Some(result) = self.plans.run(&self.module, &self.library, inputs, watch)
+        {
+            return result;
+        }
+        let interpreter = Interpreter::new(&self.module, self.library.executor());
+        interpreter.run_watched(inputs, self.limits.loop_steps, watch)
     }
 
     /// Whether a call may write to the tensors that it is given: whether any operator of the program writes at all.

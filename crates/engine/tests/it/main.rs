@@ -15,6 +15,7 @@ mod loops;
 mod mutations;
 mod opening;
 mod passes;
+mod plans;
 mod programs;
 mod reexport;
 mod rules;

@@ -1,0 +1,90 @@
+//! The plans of a program that is run again and again: one for each set of dtypes and layouts of its inputs, with memory for
+//! each run that goes on at the same time.
+
+use crate::Library;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use tracefx_core::{Result, Tensor};
+use tracefx_exec::{BoundPlan, Watch, fits, plan};
+use tracefx_ir::{GraphModule, TensorMeta};
+use tracefx_ops::Value;
+use tracefx_plan::Plan;
+
+/// So many sets of dtypes and layouts are remembered; that which was not used for longest goes first.
+const MAX_PLANS: usize = 8;
+
+/// The plans of one module, those used last in front.
+#[derive(Default)]
+pub(crate) struct Plans(Mutex<Vec<Planned>>);
+
+struct Planned {
+    plan: Arc<Plan>,
+    /// The memory of runs that have ended.
+    idle: Vec<BoundPlan>,
+}
+
+impl Plans {
+    /// The plan for inputs like these.
+    ///
+    /// # Errors
+    /// What [`plan`](tracefx_exec::plan()) refuses.
+    pub(crate) fn plan(&self, module: &GraphModule, library: &Library, inputs: &[Value<Tensor>]) -> Result<Arc<Plan>> {
+        if let Some((plan, bound)) = self.take(inputs) {
+            self.give(&plan, bound);
+            return Ok(plan);
+        }
+        let metas: Vec<_> = inputs.iter().map(|it| it.map(&mut TensorMeta::of)).collect();
+        let executor = library.executor();
+        Ok(Arc::new(plan(module, &metas, executor.registry(), executor.kernels())?))
+    }
+
+    /// Runs the module by a plan; nothing where there can be none, for a plan refuses what the interpreter may take.
+    pub(crate) fn run(
+        &self,
+        module: &GraphModule,
+        library: &Library,
+        inputs: &[Value<Tensor>],
+        watch: &mut Watch<'_>,
+    ) -> Option<Result<Value<Tensor>>> {
+        let executor = library.executor();
+        let (plan, idle) = match self.take(inputs) {
+            Some(known) => known,
+            None => (self.plan(module, library, inputs).ok()?, None),
+        };
+        let mut bound = match idle {
+            Some(bound) => bound,
+            None => BoundPlan::new(Arc::clone(&plan), executor.registry(), executor.kernels()).ok()?,
+        };
+        let result = bound.run(executor, inputs, watch);
+        self.give(&plan, Some(bound));
+        Some(result)
+    }
+
+    /// The plan for these inputs, and memory for it, if there are any.
+    fn take(&self, inputs: &[Value<Tensor>]) -> Option<(Arc<Plan>, Option<BoundPlan>)> {
+        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = plans.iter().position(|it| fits(&it.plan, inputs))?;
+        plans[..=at].rotate_right(1);
+        let found = &mut plans[0];
+        Some((Arc::clone(&found.plan), found.idle.pop()))
+    }
+
+    /// Keeps the plan, and memory for it.
+    fn give(&self, plan: &Arc<Plan>, bound: Option<BoundPlan>) {
+        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match plans.iter_mut().find(|it| Arc::ptr_eq(&it.plan, plan)) {
+            Some(known) => known.idle.extend(bound),
+            None => {
+                plans.truncate(MAX_PLANS - 1);
+                plans.insert(0, Planned { plan: Arc::clone(plan), idle: bound.into_iter().collect() });
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Plans {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        f.debug_list().entries(plans.iter().map(|it| it.plan.steps.len())).finish()
+    }
+}

@@ -1,0 +1,96 @@
+//! Every recorded program by its plan: what the interpreter gives, to the bit, and which programs have none.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use tracefx_core::Tensor;
+use tracefx_engine::{Limits, Mode, Runner, open, read_inputs};
+use tracefx_ops::Value;
+
+/// Why programs have no plan, and which.
+const REFUSED: &str = "\
+the data decides the result: unbacked_item
+the operator fxtest.accum_.default is not implemented: custom_op_mutating custom_op_mutating__core
+the operator fxtest.scale_add.default is not implemented: custom_op
+the operator higher_order.cond is not implemented: cond_shape_nested cond_simple cond cond cond
+the operator higher_order.while_loop is not implemented: while_loop_hop
+the operator higher_order.wrap_with_set_grad_enabled is not implemented: no_grad_hop
+";
+
+/// The folders of programs below this one, in order.
+fn programs(folder: &Path, found: &mut Vec<PathBuf>) {
+    let mut inner: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
+    inner.sort();
+    for path in inner.into_iter().filter(|it| it.is_dir()) {
+        if path.join("model.pt2").exists() { found.push(path) } else { programs(&path, found) }
+    }
+}
+
+fn fixtures(folder: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    programs(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(folder), &mut found);
+    found
+}
+
+/// The bytes of every tensor, and how it lies in memory; numbers as text.
+fn content(values: &[Value<Tensor>]) -> Vec<String> {
+    let print = |it: &Tensor| format!("{it:?} {:?}", it.to_bytes().unwrap());
+    values.iter().map(|it| format!("{:?}", it.map(&mut |it| print(it)))).collect()
+}
+
+/// Copies of the inputs, so that one run does not see what another wrote.
+fn copies(inputs: &[Value<Tensor>]) -> Vec<Value<Tensor>> {
+    inputs
+        .iter()
+        .map(|it| {
+            it.map(&mut |it| {
+                let storage = it.storage().lazy_clone();
+                Tensor::view_of(storage, it.dtype(), it.sizes(), it.strides(), it.offset()).unwrap()
+            })
+        })
+        .collect()
+}
+
+/// Runs a program three times by each way, and tells why it has no plan; nothing of a program that does not run.
+fn compare(folder: &Path) -> Option<Option<String>> {
+    let program = open(&std::fs::read(folder.join("model.pt2")).unwrap(), &Limits::default()).ok()?;
+    let bytes = std::fs::read(folder.join("inputs.safetensors")).ok()?;
+    let inputs = read_inputs(&program, &bytes).ok()?;
+    let runner = |mode| Runner::new(&program).map(|it| it.with_mode(mode));
+    let (interpreted, planned) = (runner(Mode::Interpret).ok()?, runner(Mode::Plan).ok()?);
+    let plan = planned.plan(&inputs);
+    for _ in 0..3 {
+        let (mine, yours) = (copies(&inputs), copies(&inputs));
+        let results = [interpreted.run(&mine), planned.run(&yours)];
+        let name = folder.display();
+        match results {
+            [Ok(expected), Ok(given)] => assert_eq!(content(&given), content(&expected), "{name}"),
+            [Err(expected), Err(given)] => assert_eq!(given.to_string(), expected.to_string(), "{name}"),
+            [expected, given] => panic!("{name}: {expected:?} and {given:?}"),
+        }
+        assert_eq!(content(&yours), content(&mine), "{name}: inputs");
+        let state = |it: &Runner| content(&it.state().map(|(_, it)| Value::Tensor(it.clone())).collect::<Vec<_>>());
+        assert_eq!(state(&planned), state(&interpreted), "{name}: state");
+    }
+    Some(plan.err().map(|problem| problem.message().to_owned()))
+}
+
+#[test]
+fn a_plan_gives_what_the_interpreter_gives() {
+    let mut reasons = std::collections::BTreeMap::<String, Vec<String>>::new();
+    let mut n_planned = 0;
+    for folder in ["programs", "programs-compat"].iter().flat_map(|it| fixtures(it)) {
+        match compare(&folder) {
+            Some(None) => n_planned += 1,
+            Some(Some(reason)) => {
+                reasons.entry(reason).or_default().push(folder.file_name().unwrap().to_string_lossy().into())
+            }
+            None => {}
+        }
+    }
+    let mut text = String::new();
+    for (reason, names) in reasons {
+        writeln!(text, "{reason}: {}", names.join(" ")).unwrap();
+    }
+    assert!(n_planned >= 20, "{n_planned} programs have a plan");
+    assert_eq!(text, REFUSED);
+}

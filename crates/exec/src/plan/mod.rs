@@ -1,0 +1,12 @@
+//! Plans: a graph is traced to the kernels that it calls once, and then run without asking again.
+//!
+//! [`plan`] decides what is computed: it goes through the graph without data, as exporting does, and writes down each kernel that
+//! [`Executor::call`](crate::Executor::call) would run. [`BoundPlan`] gives a plan memory and runs it. The interpreter is the
+//! oracle of both: they give what it gives, to the bit.
+
+mod bound;
+mod operands;
+mod trace;
+
+pub use bound::{BoundPlan, fits};
+pub use trace::plan;
