@@ -48,7 +48,7 @@ pub const VERBS: &[Verb] = &[
     Verb {
         name: "run",
         files: &["FILE"],
-        options: &["inputs", "outputs", "repeat"],
+        options: &["inputs", "outputs", "repeat", "mode"],
         required: &["inputs", "outputs"],
         about: "runs the program on the tensors of a .safetensors file",
     },
@@ -93,6 +93,12 @@ pub const OPTIONS: &[CommandOption] = &[
         value: Some("N"),
         is_repeated: false,
         about: "runs this often, and tells the fastest time and the median; the outputs are those of the first run",
+    },
+    CommandOption {
+        name: "mode",
+        value: Some("MODE"),
+        is_repeated: false,
+        about: "interpret, node by node, or plan: kernels, memory and constant weights are made ready in the first run",
     },
     CommandOption {
         name: "to",
@@ -266,6 +272,17 @@ impl CommandLine {
         };
         let limits = given.iter().map(|it| limit(it).ok_or_else(|| "--limit needs NAME=N".to_string()));
         limits.collect()
+    }
+
+    /// How a program is run.
+    ///
+    /// # Errors
+    /// What is wrong, in one line.
+    pub fn mode(&self) -> Result<crate::Mode, String> {
+        let Some(name) = self.value("mode") else { return Ok(crate::Mode::default()) };
+        let names = crate::Mode::NAMES.join(" or ");
+        crate::Mode::named(&name.to_string_lossy())
+            .map_err(|problem| format!("{}: --mode is {names}", problem.message()))
     }
 
     /// The format of the file to write: `--to`, or else its ending.

@@ -64,6 +64,24 @@ pub enum Mode {
     Plan,
 }
 
+impl Mode {
+    /// The names that [`Mode::named`] knows.
+    pub const NAMES: &[&str] = &["interpret", "plan"];
+
+    /// The way of this name.
+    ///
+    /// # Errors
+    /// `InvalidOption` where there is none.
+    pub fn named(name: &str) -> Result<Self> {
+        match name {
+            "interpret" => Ok(Mode::Interpret),
+            "plan" => Ok(Mode::Plan),
+            _ => Err(Diagnostic::new(Code::InvalidOption, format!("there is no mode {name}"))
+                .help(format!("a program is run in one of the modes {}", Mode::NAMES.join(", ")))),
+        }
+    }
+}
+
 /// A program that is ready to be called: its state, and its graph over the user's inputs.
 ///
 /// Buffers that the program changes keep their new values from call to call; the program that the runner was made from

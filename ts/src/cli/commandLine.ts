@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { GENERAL, OPTIONS, type Verb, VERBS } from "../../../bindings/command.ts";
+import { GENERAL, OPTIONS, RUN_MODES, type Verb, VERBS } from "../../../bindings/command.ts";
 
 /** A command line that says something impossible. */
 export class CommandLineError extends Error {}
@@ -85,6 +85,13 @@ export function limitsOf({ options }: CommandLine): Record<string, number> {
     limits[text.slice(0, equals)] = value;
   }
   return limits;
+}
+
+/** How a program is run. */
+export function modeOf({ options }: CommandLine): string {
+  const [mode = RUN_MODES[0]] = options.get("mode") ?? [];
+  if (RUN_MODES.some((it) => it === mode)) return mode;
+  throw new CommandLineError(`there is no mode ${mode}: --mode is ${RUN_MODES.join(" or ")}`);
 }
 
 /** The format of the file to write: `--to`, or else its ending. */

@@ -14,7 +14,15 @@ import { FxError } from "../base/errors.ts";
 import { watched } from "../export/programModule.ts";
 import { archivePieces, rootOf } from "../export/save.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { type CommandLine, CommandLineError, formatOf, limitsOf, numberOf, readCommandLine } from "./commandLine.ts";
+import {
+  type CommandLine,
+  CommandLineError,
+  formatOf,
+  limitsOf,
+  modeOf,
+  numberOf,
+  readCommandLine,
+} from "./commandLine.ts";
 
 type EngineProgram = ReturnType<Engine["Program"]["open"]>;
 
@@ -64,10 +72,11 @@ function limitsOfBoth(line: CommandLine): Limits {
 
 async function run(file: string, line: CommandLine, limits: Limits): Promise<string> {
   const times = numberOf(line, "repeat", 1, 1);
+  const mode = modeOf(line);
   const [inputs] = line.options.get("inputs") as [string];
   const [outputs] = line.options.get("outputs") as [string];
   const program = await open(file, limits);
-  const runner = call(() => program.runner(JSON.stringify(limits.ofRuns)));
+  const runner = call(() => program.runner(JSON.stringify(limits.ofRuns), mode));
   const given = await readPath(inputs, { limits: limits.ofFiles });
   const values = call(() => runner.read_inputs(given));
   const measured: number[] = [];

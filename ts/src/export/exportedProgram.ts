@@ -7,6 +7,7 @@
  * @module
  */
 import type { Bytes } from "../base/bytes.ts";
+import type { RUN_MODES } from "../../../bindings/command.ts";
 import type { NoteValuesCall } from "../../../bindings/passes.ts";
 import { call, type Engine } from "../engine/engine.ts";
 import { layoutOf, pushStorage, viewHandle } from "../engine/tensors.ts";
@@ -76,6 +77,12 @@ export interface ModuleOptions {
    * `milliseconds`, which are looked at before each node and each step of a loop (no limit by default).
    */
   readonly limits?: Readonly<Record<string, number>>;
+  /**
+   * How calls are run. `"interpret"` runs node by node. `"plan"` finds kernels and memory, and lays out constant weights, in the
+   * first call with inputs of these dtypes and shapes, and keeps them for the next; what the data decides is interpreted.
+   * Both give the same results, to the bit.
+   */
+  readonly mode?: (typeof RUN_MODES)[number];
 }
 
 /** What {@link ExportedProgram.update} takes besides the graph and its signature. */
@@ -240,10 +247,10 @@ export class ExportedProgram implements Disposable {
    * the state, so that a call which changes buffers does not change the program.
    */
   module(options: ModuleOptions = {}): ProgramModule {
-    checkOptions("module", options, ["checkGuards", "limits"]);
-    const { checkGuards = true, limits = {} } = options;
+    checkOptions("module", options, ["checkGuards", "limits", "mode"]);
+    const { checkGuards = true, limits = {}, mode = "interpret" } = options;
     const parts = checkGuards ? this.#parts : { ...this.#parts, guards: [] };
-    const runner = (program: EngineProgram) => program.runner(JSON.stringify(limits));
+    const runner = (program: EngineProgram) => program.runner(JSON.stringify(limits), mode);
     return withEngine(parts, (program) => new ProgramModule({ ...parts }, runner(program), limits["milliseconds"]));
   }
 

@@ -2,7 +2,7 @@
 
 use super::{array, quoted};
 use tracefx_engine::command::{CommandOption, GENERAL, OPTIONS, VERBS, Verb, usage};
-use tracefx_engine::{Limits, RunLimits};
+use tracefx_engine::{Limits, Mode, RunLimits};
 
 pub(super) fn body() -> String {
     let words = |them: &[&str]| format!("[{}]", them.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(", "));
@@ -56,6 +56,9 @@ export const FILE_LIMITS: readonly string[] = {};
 /** The limits of runs that it changes. */
 export const RUN_LIMITS: readonly string[] = {};
 
+/** The ways to run a program. */
+export const RUN_MODES = {} as const;
+
 /** How many bytes are read of what does not say before how long it is, unless `limits` has another `stream_bytes`. */
 export const STREAM_BYTES = {};
 ",
@@ -65,6 +68,7 @@ export const STREAM_BYTES = {};
         usage().replace('\\', "\\\\").replace('`', "\\`").replace("${", "\\${"),
         array(Limits::NAMES, ""),
         array(RunLimits::NAMES, ""),
+        words(Mode::NAMES),
         Limits::default().stream_bytes,
     )
 }
