@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tracefx_core::Tensor;
 use tracefx_engine::Library;
-use tracefx_exec::{BoundPlan, Interpreter, plan};
+use tracefx_exec::{BoundPlan, Interpreter, LOOP_STEPS, plan};
 use tracefx_ir::{Arg, Graph, GraphModule, TensorMeta};
 use tracefx_ops::Value;
 
@@ -42,7 +42,7 @@ fn main() {
     let interpreter = Interpreter::new(&module, executor);
     let times = json!({
         "interpret": shortest(|| drop(black_box(interpreter.run(&inputs)))),
-        "plan": shortest(|| drop(black_box(bound.run(executor, &inputs, &mut |_, _| Ok(()))))),
+        "plan": shortest(|| drop(black_box(bound.run(executor, &inputs, LOOP_STEPS, &mut |_, _| Ok(()))))),
         "make": shortest(|| drop(black_box(made()))),
         "bind": shortest(|| drop(black_box(bind(&shared)))),
     });

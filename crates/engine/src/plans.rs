@@ -44,6 +44,7 @@ impl Plans {
         module: &GraphModule,
         library: &Library,
         inputs: &[Value<Tensor>],
+        loop_steps: u64,
         watch: &mut Watch<'_>,
     ) -> Option<Result<Value<Tensor>>> {
         let executor = library.executor();
@@ -55,7 +56,7 @@ impl Plans {
             Some(bound) => bound,
             None => BoundPlan::new(Arc::clone(&plan), executor.registry(), executor.kernels()).ok()?,
         };
-        let result = bound.run(executor, inputs, watch);
+        let result = bound.run(executor, inputs, loop_steps, watch);
         self.give(&plan, Some(bound));
         Some(result)
     }

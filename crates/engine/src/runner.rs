@@ -193,7 +193,7 @@ impl Runner {
 
     fn run_module(&self, inputs: &[Value<Tensor>], watch: &mut Watch<'_>) -> Result<Value<Tensor>> {
         if self.mode == Mode::Plan
-            && let Some(result) = self.plans.run(&self.module, &self.library, inputs, watch)
+            && let Some(result) = self.plans.run(&self.module, &self.library, inputs, self.limits.loop_steps, watch)
         {
             return result;
         }

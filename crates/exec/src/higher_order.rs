@@ -18,12 +18,12 @@ pub const HIGHER_ORDER: &[&str] = &[
 ];
 
 /// Gives what a graph gives on these inputs.
-pub(crate) type RunGraph<'a, T> = dyn FnMut(&GraphModule, &[Value<T>]) -> Result<Value<T>> + 'a;
+pub(crate) type RunGraph<'a, T, G = GraphModule> = dyn FnMut(&G, &[Value<T>]) -> Result<Value<T>> + 'a;
 
-/// An argument of a higher-order operator.
-pub(crate) enum Operand<'a, T> {
+/// An argument of a higher-order operator, where a graph is a `G`.
+pub(crate) enum Operand<'a, T, G = GraphModule> {
     Value(Value<T>),
-    Module(&'a GraphModule),
+    Module(&'a G),
 }
 
 /// Calls a higher-order operator, whose graphs `run` runs.
@@ -31,10 +31,10 @@ pub(crate) enum Operand<'a, T> {
 /// # Errors
 /// `NotImplemented` for an operator that is not there; `SchemaMismatch` where the operands are not what it takes; else
 /// what a branch refuses.
-pub(crate) fn call(
-    operands: &Operands<'_, Tensor>,
+pub(crate) fn call<G>(
+    operands: &Operands<'_, Tensor, G>,
     running: Running<'_>,
-    run: &mut RunGraph<'_, Tensor>,
+    run: &mut RunGraph<'_, Tensor, G>,
 ) -> Result<Value<Tensor>> {
     let mut cx = Call { operands, running, run };
     match operands.name {
@@ -48,18 +48,18 @@ pub(crate) fn call(
 }
 
 /// The operands of a higher-order operator, read by position.
-pub(crate) struct Operands<'a, T> {
+pub(crate) struct Operands<'a, T, G = GraphModule> {
     pub(crate) name: &'a str,
-    pub(crate) operands: &'a [Operand<'a, T>],
+    pub(crate) operands: &'a [Operand<'a, T, G>],
 }
 
-struct Call<'a, 'r> {
-    operands: &'a Operands<'a, Tensor>,
+struct Call<'a, 'r, G> {
+    operands: &'a Operands<'a, Tensor, G>,
     running: Running<'a>,
-    run: &'a mut RunGraph<'r, Tensor>,
+    run: &'a mut RunGraph<'r, Tensor, G>,
 }
 
-impl Call<'_, '_> {
+impl<G> Call<'_, '_, G> {
     /// `cond(pred, true_graph, false_graph, operands)`.
     fn cond(&mut self) -> Result<Value<Tensor>> {
         let branch =
@@ -202,8 +202,8 @@ impl Call<'_, '_> {
     }
 }
 
-impl<T: Clone> Operands<'_, T> {
-    pub(crate) fn module(&self, index: usize) -> Result<&GraphModule> {
+impl<T: Clone, G> Operands<'_, T, G> {
+    pub(crate) fn module(&self, index: usize) -> Result<&G> {
         match self.operands.get(index) {
             Some(Operand::Module(module)) => Ok(module),
             Some(Operand::Value(_)) | None => Err(self.refuse(format!("operand {index} should be a graph"))),

@@ -29,6 +29,8 @@ pub enum Operand {
     MemoryFormat(MemoryFormat),
     /// A tensor of the plan.
     Tensor(TensorId),
+    /// One of the plans of the step: a branch, or the body of a loop.
+    Plan(usize),
     /// A list or tuple.
     List(Vec<Operand>),
 }

@@ -41,7 +41,7 @@ pub struct TensorView {
 }
 
 /// What a step does.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Action {
     /// Calls the kernel of an operator.
     Call {
@@ -60,10 +60,21 @@ pub enum Action {
         /// The places, in another buffer.
         to: TensorId,
     },
+    /// Runs plans: `cond`, `while_loop`, `map_impl`, `scan` or `wrap_with_set_grad_enabled`.
+    ControlFlow {
+        /// The operator, after `torch.ops.higher_order.`.
+        op: Arc<str>,
+        /// What it takes; a graph is one of the plans.
+        operands: Vec<Operand>,
+        /// The plans.
+        plans: Vec<Plan>,
+        /// Where its results are copied to.
+        results: Operand,
+    },
 }
 
 /// A step, and the node that it is from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Step {
     /// The name of the node.
     pub node: Arc<str>,
@@ -103,6 +114,9 @@ impl Action {
         match self {
             Action::Call { args, results, .. } => args.iter().chain(results).for_each(|it| it.for_each_tensor(visit)),
             Action::Copy { from, to } => [*from, *to].into_iter().for_each(visit),
+            Action::ControlFlow { operands, results, .. } => {
+                operands.iter().chain([results]).for_each(|it| it.for_each_tensor(visit));
+            }
         }
     }
 }

@@ -5,11 +5,21 @@ use std::fmt::{self, Display, Formatter, Write};
 
 impl Display for Plan {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.print(f, 0)
+    }
+}
+
+type Print<'a> = dyn Fn(&mut Formatter<'_>, &Operand) -> fmt::Result + 'a;
+
+impl Plan {
+    /// Prints the plan, its lines so many levels deep.
+    fn print(&self, f: &mut Formatter<'_>, depth: usize) -> fmt::Result {
+        let indent = "    ".repeat(depth + 1);
         f.write_str("plan(")?;
         self.list(f, &self.inputs, &|f, it| self.typed(f, it))?;
         f.write_str("):")?;
         for step in &self.steps {
-            f.write_str("\n    ")?;
+            write!(f, "\n{indent}")?;
             match &step.action {
                 Action::Call { op, args, results } => {
                     self.list(f, results, &|f, it| self.typed(f, it))?;
@@ -23,10 +33,22 @@ impl Display for Plan {
                     f.write_str(" <- ")?;
                     self.tensor_name(f, *from)?;
                 }
+                Action::ControlFlow { op, operands, results, .. } => {
+                    self.typed(f, results)?;
+                    write!(f, " = {op}(")?;
+                    self.list(f, operands, &|f, it| self.operand(f, it))?;
+                    f.write_char(')')?;
+                }
             }
             write!(f, "  # {}", step.node)?;
+            if let Action::ControlFlow { plans, .. } = &step.action {
+                for (at, plan) in plans.iter().enumerate() {
+                    write!(f, "\n{indent}plan {at} = ")?;
+                    plan.print(f, depth + 1)?;
+                }
+            }
         }
-        f.write_str("\n    return ")?;
+        write!(f, "\n{indent}return ")?;
         match &self.output {
             Operand::List(items) => {
                 f.write_char('(')?;
@@ -36,11 +58,7 @@ impl Display for Plan {
             single => self.operand(f, single),
         }
     }
-}
 
-type Print<'a> = dyn Fn(&mut Formatter<'_>, &Operand) -> fmt::Result + 'a;
-
-impl Plan {
     fn list(&self, f: &mut Formatter<'_>, items: &[Operand], print: &Print<'_>) -> fmt::Result {
         for (at, item) in items.iter().enumerate() {
             if at > 0 {
@@ -89,6 +107,7 @@ impl Plan {
             Operand::Layout(it) => write!(f, "{it:?}"),
             Operand::MemoryFormat(it) => write!(f, "{it:?}"),
             Operand::Tensor(it) => self.tensor_name(f, *it),
+            Operand::Plan(it) => write!(f, "plan {it}"),
             Operand::List(items) => {
                 f.write_char('[')?;
                 self.list(f, items, &|f, it| self.operand(f, it))?;

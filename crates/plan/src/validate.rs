@@ -9,7 +9,7 @@ impl Plan {
     /// # Errors
     /// `GraphInvalid` where a tensor or a buffer is named that is not there; where a step reads memory of the plan that no
     /// step has written; where a call gives a tensor that is not row-major, does not begin its buffer, or is memory of the
-    /// program; where a copy converts or stays in its buffer. `ViewOutOfBounds` where a tensor leaves its constant.
+    /// program; where a copy converts or stays in its buffer; where what it gives is memory of its own. `ViewOutOfBounds` where a tensor leaves its constant.
     pub fn validate(&self) -> Result<()> {
         let mut written = vec![false; self.buffers.len()];
         for (at, view) in self.tensors.iter().enumerate() {
@@ -34,7 +34,9 @@ impl Plan {
             self.check_step(step, &mut written).map_err(|problem| problem.node(&*step.node))?;
         }
         self.exists(&self.output)?;
-        self.is_written(&self.output, &written)
+        self.is_written(&self.output, &written)?;
+        let is_given = |id: TensorId| !matches!(self.buffer(self.tensor(id).buffer), Buffer::Scratch);
+        self.all(&self.output, &is_given, "is memory of the plan, and cannot be given away")
     }
 
     fn check_step(&self, step: &Step, written: &mut [bool]) -> Result<()> {
@@ -63,6 +65,16 @@ impl Plan {
                     return Err(invalid(format!("%{} cannot be copied to %{}", from.0, to.0)));
                 }
                 written[target.buffer.0 as usize] = true;
+                Ok(())
+            }
+            Action::ControlFlow { operands, plans, results, .. } => {
+                operands.iter().chain([results]).try_for_each(|it| self.exists(it))?;
+                operands.iter().try_for_each(|it| self.is_written(it, written))?;
+                plans.iter().try_for_each(Plan::validate)?;
+                if let Some(stray) = operands.iter().find(|it| matches!(it, Operand::Plan(at) if *at >= plans.len())) {
+                    return Err(invalid(format!("{stray:?} is not there")));
+                }
+                results.for_each_tensor(&mut |id| written[self.tensor(id).buffer.0 as usize] = true);
                 Ok(())
             }
         }

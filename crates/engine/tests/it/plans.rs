@@ -11,9 +11,6 @@ const REFUSED: &str = "\
 the data decides the result: unbacked_item
 the operator fxtest.accum_.default is not implemented: custom_op_mutating custom_op_mutating__core
 the operator fxtest.scale_add.default is not implemented: custom_op
-the operator higher_order.cond is not implemented: cond_shape_nested cond_simple cond cond cond
-the operator higher_order.while_loop is not implemented: while_loop_hop
-the operator higher_order.wrap_with_set_grad_enabled is not implemented: no_grad_hop
 ";
 
 /// The folders of programs below this one, in order.
@@ -50,16 +47,24 @@ fn copies(inputs: &[Value<Tensor>]) -> Vec<Value<Tensor>> {
         .collect()
 }
 
-/// Runs a program three times by each way, and tells why it has no plan; nothing of a program that does not run.
+/// Runs a program on its recorded inputs, three times by each way, and tells why it has no plan; nothing of a program that does
+/// not run.
 fn compare(folder: &Path) -> Option<Option<String>> {
     let program = open(&std::fs::read(folder.join("model.pt2")).unwrap(), &Limits::default()).ok()?;
-    let bytes = std::fs::read(folder.join("inputs.safetensors")).ok()?;
-    let inputs = read_inputs(&program, &bytes).ok()?;
+    let is_inputs = |it: &PathBuf| {
+        let name = it.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("inputs") && name.ends_with(".safetensors")
+    };
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).filter(is_inputs).collect();
+    files.sort();
+    let read = |it: &PathBuf| read_inputs(&program, &std::fs::read(it).unwrap()).ok();
+    let calls: Vec<_> = files.iter().filter_map(read).collect();
     let runner = |mode| Runner::new(&program).map(|it| it.with_mode(mode));
     let (interpreted, planned) = (runner(Mode::Interpret).ok()?, runner(Mode::Plan).ok()?);
-    let plan = planned.plan(&inputs);
-    for _ in 0..3 {
-        let (mine, yours) = (copies(&inputs), copies(&inputs));
+    let plan = planned.plan(calls.first()?);
+    for inputs in calls.iter().flat_map(|it| [it; 3]) {
+        let (mine, yours) = (copies(inputs), copies(inputs));
         let results = [interpreted.run(&mine), planned.run(&yours)];
         let name = folder.display();
         match results {

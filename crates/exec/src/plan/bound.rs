@@ -4,8 +4,10 @@
 //! bound once, arguments and all; a step on an input or a result of the run is bound for each.
 
 use super::operands::value_of;
-use crate::run::Watch;
+use crate::higher_order::{self, Operands};
+use crate::run::{Run, Running, Watch};
 use crate::{Executor, Kernel, Kernels, Prepared, assign};
+use std::cell::RefCell;
 use std::fmt;
 use std::mem::take;
 use std::sync::Arc;
@@ -23,10 +25,18 @@ pub struct BoundPlan {
     sizes: Vec<usize>,
     /// The tensors; nothing for those of a run.
     tensors: Vec<Option<Tensor>>,
-    /// The operators and kernels of the calls.
-    calls: Vec<Option<Call>>,
+    /// What does the work of each step.
+    work: Vec<Work>,
     /// The steps that are bound for every run.
     bound: Vec<Option<Bound>>,
+}
+
+/// What does the work of a step.
+#[derive(Debug)]
+enum Work {
+    Copy,
+    Call(Call),
+    ControlFlow(Vec<RefCell<BoundPlan>>),
 }
 
 /// What computes a call.
@@ -58,6 +68,12 @@ enum Bound {
     Copy {
         between: Box<[Tensor; 2]>,
     },
+    /// Operands are values, or numbers of plans.
+    ControlFlow {
+        op: Arc<str>,
+        operands: Vec<Result<Value<Tensor>, usize>>,
+        results: Vec<Tensor>,
+    },
 }
 
 impl BoundPlan {
@@ -70,10 +86,9 @@ impl BoundPlan {
         plan.validate()?;
         let sizes = plan.buffer_sizes();
         let storages = storages(&plan, &sizes)?;
-        let calls =
-            plan.steps.iter().map(|step| call_of(&plan, step, registry, kernels)).collect::<Result<Vec<_>>>()?;
+        let work = plan.steps.iter().map(|step| work_of(&plan, step, registry, kernels)).collect::<Result<Vec<_>>>()?;
         let mut res =
-            BoundPlan { tensors: vec![None; plan.tensors.len()], bound: Vec::new(), plan, storages, sizes, calls };
+            BoundPlan { tensors: vec![None; plan.tensors.len()], bound: Vec::new(), plan, storages, sizes, work };
         for at in 0..res.tensors.len() {
             res.tensors[at] = res.look(at)?;
         }
@@ -109,12 +124,25 @@ impl BoundPlan {
         &mut self,
         executor: Executor<'_>,
         inputs: &[Value<Tensor>],
+        loop_steps: u64,
         watch: &mut Watch<'_>,
     ) -> Result<Value<Tensor>> {
         if !fits(&self.plan, inputs) {
             return Err(Diagnostic::new(Code::InputType, "the plan was made for inputs of other dtypes or layouts"));
         }
-        let result = self.run_steps(executor, inputs, watch);
+        let watch: &mut Watch<'_> = &mut |done, all| watch(done, all);
+        let run = Run::new(loop_steps, watch);
+        self.run_within(Running { executor, steps: &run }, inputs, &mut |done, all| run.enter(done, all))
+    }
+
+    /// A run within a run.
+    fn run_within(
+        &mut self,
+        running: Running<'_>,
+        inputs: &[Value<Tensor>],
+        enter: &mut Watch<'_>,
+    ) -> Result<Value<Tensor>> {
+        let result = self.run_steps(running, inputs, enter);
         // Nothing that the caller gave or got is kept.
         for (at, buffer) in self.plan.buffers.iter().enumerate() {
             if is_of_a_run(buffer) {
@@ -129,11 +157,25 @@ impl BoundPlan {
         result
     }
 
+    /// A run of a branch or a body. What it is given may lie in another order than what it was traced with.
+    fn run_graph(&mut self, running: Running<'_>, inputs: &[Value<Tensor>]) -> Result<Value<Tensor>> {
+        if fits(&self.plan, inputs) {
+            return self.run_within(running, inputs, &mut |_, _| Ok(()));
+        }
+        let placed = self.plan.inputs.iter().zip(inputs).map(|(operand, it)| placed(&self.plan, operand, it));
+        let placed = placed.collect::<Result<Vec<_>>>()?;
+        if placed.len() != inputs.len() || !fits(&self.plan, &placed) {
+            let what = "a graph of control flow is given values of other dtypes or sizes than it was traced with";
+            return Err(Diagnostic::new(Code::ShapeMismatch, what));
+        }
+        self.run_within(running, &placed, &mut |_, _| Ok(()))
+    }
+
     fn run_steps(
         &mut self,
-        executor: Executor<'_>,
+        running: Running<'_>,
         inputs: &[Value<Tensor>],
-        watch: &mut Watch<'_>,
+        enter: &mut Watch<'_>,
     ) -> Result<Value<Tensor>> {
         let mut given = Vec::new();
         inputs.iter().for_each(|it| it.for_each_tensor(&mut |it| given.push(it.storage())));
@@ -151,10 +193,10 @@ impl BoundPlan {
         }
         let n_steps = self.plan.steps.len();
         for at in 0..n_steps {
-            watch(at, n_steps)?;
+            enter(at, n_steps)?;
             let done = match &mut self.bound[at] {
-                Some(bound) => bound.run(self.calls[at].as_mut(), executor),
-                None => self.bind(&self.plan.steps[at]).run(self.calls[at].as_mut(), executor),
+                Some(bound) => bound.run(&mut self.work[at], running),
+                None => self.bind(&self.plan.steps[at]).run(&mut self.work[at], running),
             };
             done.map_err(|problem| problem.node(&*self.plan.steps[at].node))?;
         }
@@ -187,22 +229,49 @@ impl BoundPlan {
                 Bound::Call { args: args.iter().map(|it| value_of(it, &tensor)).collect(), results: own }
             }
             Action::Copy { from, to } => Bound::Copy { between: Box::new([tensor(*from), tensor(*to)]) },
+            Action::ControlFlow { op, operands, results, .. } => {
+                let mut own = Vec::new();
+                results.for_each_tensor(&mut |it| own.push(tensor(it)));
+                let operand = |it: &Operand| match it {
+                    Operand::Plan(at) => Err(*at),
+                    value => Ok(value_of(value, &tensor)),
+                };
+                Bound::ControlFlow {
+                    op: Arc::clone(op),
+                    operands: operands.iter().map(operand).collect(),
+                    results: own,
+                }
+            }
         }
     }
 }
 
 impl Bound {
-    fn run(&mut self, call: Option<&mut Call>, executor: Executor<'_>) -> Result<()> {
-        match (self, call) {
-            (Bound::Copy { between }, _) => assign(&between[1], &between[0]),
-            (Bound::Call { args, results }, Some(call)) => {
+    fn run(&mut self, work: &mut Work, running: Running<'_>) -> Result<()> {
+        match (self, work) {
+            (Bound::Copy { between }, Work::Copy) => assign(&between[1], &between[0]),
+            (Bound::Call { args, results }, Work::Call(call)) => {
                 let op = Arc::clone(&call.op);
                 let bound = Args::new(&op, take(args));
-                let done = call.run(&bound, results, executor).map_err(|problem| problem.op(&*op.name));
+                let done = call.run(&bound, results, running.executor).map_err(|problem| problem.op(&*op.name));
                 *args = bound.values;
                 done
             }
-            (Bound::Call { .. }, None) => unreachable!("every call has a kernel"),
+            (Bound::ControlFlow { op, operands, results }, Work::ControlFlow(plans)) => {
+                let operand = |it: &Result<Value<Tensor>, usize>| match it {
+                    Ok(value) => higher_order::Operand::Value(value.clone()),
+                    Err(at) => higher_order::Operand::Module(&plans[*at]),
+                };
+                let operands: Vec<_> = operands.iter().map(operand).collect();
+                let operands = Operands { name: op, operands: &operands };
+                let run = &mut |plan: &RefCell<BoundPlan>, inputs: &[Value<Tensor>]| {
+                    plan.borrow_mut().run_graph(running, inputs)
+                };
+                give(&[higher_order::call(&operands, running, run)?], results)
+            }
+            (Bound::Copy { .. } | Bound::Call { .. } | Bound::ControlFlow { .. }, _) => {
+                unreachable!("a step and its work are made of one action")
+            }
         }
     }
 }
@@ -272,12 +341,41 @@ fn give(made: &[Value<Tensor>], results: &[Tensor]) -> Result<()> {
     results.iter().zip(own).try_for_each(|(result, made)| assign(result, made))
 }
 
+/// A value laid out as an operand of the plan is.
+fn placed(plan: &Plan, operand: &Operand, value: &Value<Tensor>) -> Result<Value<Tensor>> {
+    match (operand, value) {
+        (Operand::Tensor(id), Value::Tensor(tensor)) => {
+            let view = plan.tensor(*id);
+            if view.dtype != tensor.dtype() || view.sizes[..] != *tensor.sizes() {
+                return Ok(value.clone());
+            }
+            let storage = Storage::zeroed(view.span().unwrap_or(usize::MAX))?;
+            let own = Tensor::view_of(storage, view.dtype, &view.sizes, &view.strides, view.offset)?;
+            assign(&own, tensor)?;
+            Ok(Value::Tensor(own))
+        }
+        (Operand::List(operands), Value::List(items)) => {
+            let items = operands.iter().zip(items).map(|(operand, it)| placed(plan, operand, it));
+            items.collect::<Result<_>>().map(Value::List)
+        }
+        (_, other) => Ok(other.clone()),
+    }
+}
+
 fn is_of_a_run(buffer: &Buffer) -> bool {
     matches!(buffer, Buffer::Input(_) | Buffer::Result)
 }
 
-fn call_of(plan: &Plan, step: &Step, registry: &Registry, kernels: &Kernels) -> Result<Option<Call>> {
-    let Action::Call { op, args, .. } = &step.action else { return Ok(None) };
+fn work_of(plan: &Plan, step: &Step, registry: &Registry, kernels: &Kernels) -> Result<Work> {
+    let (op, args) = match &step.action {
+        Action::Call { op, args, .. } => (op, args),
+        Action::Copy { .. } => return Ok(Work::Copy),
+        Action::ControlFlow { plans, .. } => {
+            let bound =
+                plans.iter().map(|it| BoundPlan::new(Arc::new(it.clone()), registry, kernels).map(RefCell::new));
+            return bound.collect::<Result<_>>().map(Work::ControlFlow);
+        }
+    };
     let missing = || Diagnostic::new(Code::NotImplemented, format!("the operator {op} has no kernel")).op(&**op);
     let op = registry.shared(op)?;
     let kernel = kernels.get(&op.name).ok_or_else(missing)?;
@@ -289,7 +387,7 @@ fn call_of(plan: &Plan, step: &Step, registry: &Registry, kernels: &Kernels) -> 
         _ => None,
     };
     let constants = args.iter().enumerate().filter_map(|(at, it)| Some((at, storage(it)?))).collect();
-    Ok(Some(Call { op, kernel, constants, prepared: Preparation::Unknown }))
+    Ok(Work::Call(Call { op, kernel, constants, prepared: Preparation::Unknown }))
 }
 
 /// The memory of each buffer that is not of a run.

@@ -42,6 +42,8 @@ pub(super) fn value_of(operand: &Operand, tensor: &dyn Fn(TensorId) -> Tensor) -
         Operand::Layout(it) => Value::Layout(*it),
         Operand::MemoryFormat(it) => Value::MemoryFormat(*it),
         Operand::Tensor(it) => Value::Tensor(tensor(*it)),
+        // Whoever runs plans takes them out before.
+        Operand::Plan(_) => Value::None,
         Operand::List(items) => Value::List(items.iter().map(|it| value_of(it, tensor)).collect()),
     }
 }

@@ -2,14 +2,15 @@
 //!
 //! Every operator goes the way that it goes in [`Executor`](crate::Executor): its shape rule says what the results are; views and
 //! arguments that are given back are tensors of the same buffer and no step; what a kernel fills becomes a call; an operator
-//! without a kernel is decomposed; one in place computes and then copies. What the data decides — sizes, numbers and
-//! branches — is refused, and left to the interpreter.
+//! without a kernel is decomposed; one in place computes and then copies; the graphs of control flow become plans within the
+//! plan. Sizes and numbers that the data decides are refused, and left to the interpreter.
 
 use super::operands::{operand_of, symbolic};
 use crate::Kernels;
 use crate::executor::{check_dtypes, round_number};
-use crate::lower::{Tracer, lower};
+use crate::lower::{GraphTracer, Tracer, lower};
 use rustc_hash::FxHashMap;
+use std::mem::take;
 use std::sync::Arc;
 use tracefx_core::allocate::push;
 use tracefx_core::{Code, Diagnostic, Dims, Result, Tensor};
@@ -45,8 +46,7 @@ const MIN_STEPS: usize = 4096;
 /// ```
 ///
 /// # Errors
-/// `NotImplemented` where the data decides what is computed, where a custom operator is called or a graph of control flow is
-/// run; `LimitExceeded` where it would have too many steps; else what a node refuses. The error names the node.
+/// `NotImplemented` where the data decides what sizes and numbers are, and where a custom operator is called; `LimitExceeded` where it would have too many steps; else what a node refuses. The error names the node.
 pub fn plan(
     module: &GraphModule,
     inputs: &[Value<TensorMeta>],
@@ -59,29 +59,26 @@ pub fn plan(
     let mut tracing = Tracing {
         registry,
         kernels,
-        plan: Plan::default(),
-        metas: Vec::new(),
-        constants: FxHashMap::default(),
-        attributes: FxHashMap::default(),
+        here: Level::default(),
+        around: Vec::new(),
+        ended: Vec::new(),
         node: "".into(),
         depth: 0,
+        n_steps: 0,
         max_steps,
     };
-    let mut n_inputs = 0;
-    let inputs = inputs.iter().map(|it| it.try_map(&mut |meta: &TensorMeta| tracing.input(meta, &mut n_inputs)));
-    let inputs = inputs.collect::<Result<Vec<Traced>>>()?;
-    tracing.plan.inputs = inputs.iter().map(|it| tracing.operand(it)).collect::<Result<_>>()?;
+    let inputs = tracing.inputs(inputs)?;
     let output = lower(module, shapes, &mut tracing, &inputs)?;
-    tracing.plan.output = tracing.operand(&output)?;
-    Ok(tracing.finish())
+    let output = tracing.operand(&output)?;
+    Ok(tracing.here.finish(output))
 }
 
 /// Where a tensor of the program looks: the storage, and how.
 type Place = (usize, tracefx_core::DType, Dims, Dims, usize);
 
-struct Tracing<'a> {
-    registry: &'a Registry,
-    kernels: &'a Kernels,
+/// A plan that is being written.
+#[derive(Default)]
+struct Level {
     plan: Plan,
     /// What is known of each tensor of the plan.
     metas: Vec<TensorMeta>,
@@ -89,36 +86,72 @@ struct Tracing<'a> {
     constants: FxHashMap<usize, BufferId>,
     /// The tensors of the program, by where they look.
     attributes: FxHashMap<Place, TensorRef>,
+}
+
+impl Level {
+    /// The plan, which gives this: in memory that a run gives away.
+    fn finish(mut self, output: Operand) -> Plan {
+        let mut given = Vec::new();
+        output.for_each_tensor(&mut |id| given.push(self.plan.tensor(id).buffer));
+        for BufferId(buffer) in given {
+            let buffer = &mut self.plan.buffers[buffer as usize];
+            if matches!(buffer, Buffer::Scratch) {
+                *buffer = Buffer::Result;
+            }
+        }
+        self.plan.output = output;
+        self.plan
+    }
+}
+
+struct Tracing<'a> {
+    registry: &'a Registry,
+    kernels: &'a Kernels,
+    here: Level,
+    /// The plans in which this one is a branch or a body, from the outermost on.
+    around: Vec<Level>,
+    /// The branches and bodies that have ended, and that no operator has taken yet.
+    ended: Vec<Plan>,
     /// The node whose operators come next.
     node: Arc<str>,
     /// How many decompositions the call is in.
     depth: usize,
+    /// How many steps there are in all plans.
+    n_steps: usize,
     max_steps: usize,
 }
 
 impl Tracing<'_> {
-    fn input(&mut self, meta: &TensorMeta, n: &mut u32) -> Result<TensorRef> {
-        let buffer = self.plan.add_buffer(Buffer::Input(*n));
-        *n += 1;
-        self.add(buffer, meta)
+    /// What stands for the inputs of the plan, of which this is known.
+    fn inputs(&mut self, inputs: &[Value<TensorMeta>]) -> Result<Vec<Traced>> {
+        let mut n_inputs = 0;
+        let mut input = |meta: &TensorMeta| {
+            let buffer = self.here.plan.add_buffer(Buffer::Input(n_inputs));
+            n_inputs += 1;
+            self.add(buffer, meta)
+        };
+        let inputs = inputs.iter().map(|it| it.try_map(&mut input)).collect::<Result<Vec<Traced>>>()?;
+        self.here.plan.inputs = self.operands(&inputs)?;
+        Ok(inputs)
     }
 
     /// Adds a tensor that looks at this buffer.
     fn add(&mut self, buffer: BufferId, meta: &TensorMeta) -> Result<TensorRef> {
         let (sizes, strides) = (numbers(&meta.sizes)?, numbers(&meta.strides)?);
-        let TensorId(id) = self.plan.add_tensor(buffer, meta.dtype, &sizes, &strides, number(&meta.storage_offset)?);
-        push(&mut self.metas, meta.clone())?;
+        let TensorId(id) =
+            self.here.plan.add_tensor(buffer, meta.dtype, &sizes, &strides, number(&meta.storage_offset)?);
+        push(&mut self.here.metas, meta.clone())?;
         Ok(TensorRef(id as usize))
     }
 
     /// Adds memory that steps write, and a tensor that is the whole of it.
     fn add_scratch(&mut self, meta: &TensorMeta) -> Result<TensorRef> {
-        let buffer = self.plan.add_buffer(Buffer::Scratch);
+        let buffer = self.here.plan.add_buffer(Buffer::Scratch);
         self.add(buffer, meta)
     }
 
     fn buffer_of(&self, tensor: TensorRef) -> BufferId {
-        self.plan.tensor(id_of(tensor)).buffer
+        self.here.plan.tensor(id_of(tensor)).buffer
     }
 
     fn operand(&self, value: &Traced) -> Result<Operand> {
@@ -130,17 +163,18 @@ impl Tracing<'_> {
     }
 
     fn push(&mut self, action: Action) -> Result<()> {
-        if self.plan.steps.len() >= self.max_steps {
+        self.n_steps += 1;
+        if self.n_steps > self.max_steps {
             let what = format!("the plan has more than {} steps", self.max_steps);
             return Err(Diagnostic::new(Code::LimitExceeded, what));
         }
-        self.plan.push(Arc::clone(&self.node), action);
+        self.here.plan.push(Arc::clone(&self.node), action);
         Ok(())
     }
 
     /// The arguments as shape rules take them.
     fn without_data<'b>(&self, args: &Args<'b, TensorRef>) -> Args<'b, TensorMeta> {
-        let values = args.values.iter().map(|it| it.map(&mut |it| self.metas[it.0].clone())).collect();
+        let values = args.values.iter().map(|it| it.map(&mut |it| self.here.metas[it.0].clone())).collect();
         Args::new(args.op, values)
     }
 
@@ -161,16 +195,16 @@ impl Tracing<'_> {
     /// Writes down what makes what the shape rule promised.
     fn fulfil(&mut self, args: &Args<'_, TensorRef>, outputs: &[Output]) -> Result<Vec<Traced>> {
         let kernel = self.kernels.get(&args.op.name);
-        let (n_buffers, n_tensors) = (self.plan.buffers.len(), self.plan.tensors.len());
+        let (n_buffers, n_tensors) = (self.here.plan.buffers.len(), self.here.plan.tensors.len());
         let mut fresh = Vec::new();
         let results = outputs.iter().map(|it| self.make(args, it, &mut fresh)).collect::<Result<Vec<_>>>()?;
         if fresh.is_empty() && !outputs.is_empty() {
             return Ok(results);
         }
         if kernel.is_none() {
-            self.plan.buffers.truncate(n_buffers);
-            self.plan.tensors.truncate(n_tensors);
-            self.metas.truncate(n_tensors);
+            self.here.plan.buffers.truncate(n_buffers);
+            self.here.plan.tensors.truncate(n_tensors);
+            self.here.metas.truncate(n_tensors);
             return self.decompose(args);
         }
         let dense = fresh.iter().map(|(dense, _)| Operand::Tensor(id_of(*dense))).collect();
@@ -228,14 +262,14 @@ impl Tracing<'_> {
         let n_args = op.schema.args.len();
         let mut inner = Args::new(op, args.values[..n_args.min(args.values.len())].to_vec());
         if args.op.def.tags.has(Tags::ROUNDS_NUMBERS) {
-            let dtype = self.metas[target.0].dtype;
+            let dtype = self.here.metas[target.0].dtype;
             inner.values.iter_mut().for_each(|it| round_number(it, dtype));
         }
         let result = self.call_bound(&inner)?.into_iter().next();
         let Some(Value::Tensor(result)) = result else {
             return Err(args.invalid(format!("{functional} does not give a tensor to write")));
         };
-        if self.plan.tensor(id_of(result)) != self.plan.tensor(id_of(target)) {
+        if self.here.plan.tensor(id_of(result)) != self.here.plan.tensor(id_of(target)) {
             let may_share = args.op.def.tags.has(Tags::WRITES_SHARED);
             self.write(target, result, may_share)?;
         }
@@ -247,13 +281,13 @@ impl Tracing<'_> {
     fn write(&mut self, target: TensorRef, mut result: TensorRef, may_share: bool) -> Result<()> {
         let mut target = target;
         if may_share {
-            let once = self.metas[target.0].strides.iter().map(|it| it.as_int() == Some(0)).collect::<Vec<_>>();
+            let once = self.here.metas[target.0].strides.iter().map(|it| it.as_int() == Some(0)).collect::<Vec<_>>();
             result = self.narrowed(result, &once)?;
             target = self.narrowed(target, &once)?;
         }
-        let dtype = self.metas[target.0].dtype;
-        if self.metas[result.0].dtype != dtype {
-            check_cast(self.metas[result.0].dtype, dtype)?;
+        let dtype = self.here.metas[target.0].dtype;
+        if self.here.metas[result.0].dtype != dtype {
+            check_cast(self.here.metas[result.0].dtype, dtype)?;
             let kwargs = [("dtype", Value::DType(dtype))];
             result = self.compute("aten._to_copy.default", &[Value::Tensor(result)], &kwargs)?;
         }
@@ -265,7 +299,7 @@ impl Tracing<'_> {
 
     /// The first element along these dimensions.
     fn narrowed(&mut self, tensor: TensorRef, dims: &[bool]) -> Result<TensorRef> {
-        let mut meta = self.metas[tensor.0].clone();
+        let mut meta = self.here.metas[tensor.0].clone();
         for (size, _) in meta.sizes.iter_mut().zip(dims).filter(|(_, is_shared)| **is_shared) {
             *size = size.min(&SymInt::ONE);
         }
@@ -274,7 +308,7 @@ impl Tracing<'_> {
 
     /// The tensor that an operator gives.
     fn compute(&mut self, op: &str, args: &[Traced], kwargs: &[(&str, Traced)]) -> Result<TensorRef> {
-        match self.within(|it| it.call(op, args, kwargs))?.first() {
+        match self.within(|it| Builder::call(it, op, args, kwargs))?.first() {
             Some(Value::Tensor(result)) => Ok(*result),
             _ => Err(Diagnostic::new(Code::SchemaMismatch, format!("{op} gives no tensor"))),
         }
@@ -294,19 +328,6 @@ impl Tracing<'_> {
         self.depth -= 1;
         result
     }
-
-    /// The plan, in which what it gives is memory that a run gives away.
-    fn finish(mut self) -> Plan {
-        let mut given = Vec::new();
-        self.plan.output.for_each_tensor(&mut |id| given.push(self.plan.tensor(id).buffer));
-        for BufferId(buffer) in given {
-            let buffer = &mut self.plan.buffers[buffer as usize];
-            if matches!(buffer, Buffer::Scratch) {
-                *buffer = Buffer::Result;
-            }
-        }
-        self.plan
-    }
 }
 
 impl Builder for Tracing<'_> {
@@ -321,7 +342,7 @@ impl Builder for Tracing<'_> {
     }
 
     fn meta(&self, tensor: TensorRef) -> &TensorMeta {
-        &self.metas[tensor.0]
+        &self.here.metas[tensor.0]
     }
 }
 
@@ -329,21 +350,55 @@ impl Tracer for Tracing<'_> {
     fn attribute(&mut self, tensor: &Tensor) -> Result<TensorRef> {
         let storage = tensor.storage();
         let place = (storage.id(), tensor.dtype(), tensor.sizes().into(), tensor.strides().into(), tensor.offset());
-        if let Some(known) = self.attributes.get(&place) {
+        if let Some(known) = self.here.attributes.get(&place) {
             return Ok(*known);
         }
-        let buffer = match self.constants.get(&storage.id()) {
+        let buffer = match self.here.constants.get(&storage.id()) {
             Some(known) => *known,
-            None => self.plan.add_buffer(Buffer::Constant(storage.clone())),
+            None => self.here.plan.add_buffer(Buffer::Constant(storage.clone())),
         };
-        self.constants.insert(storage.id(), buffer);
+        self.here.constants.insert(storage.id(), buffer);
         let added = self.add(buffer, &TensorMeta::of(tensor))?;
-        self.attributes.insert(place, added);
+        self.here.attributes.insert(place, added);
         Ok(added)
     }
 
     fn enter(&mut self, module: &GraphModule, node: NodeId) {
         self.node = Arc::from(&**module.graph.node(node).name());
+    }
+
+    fn graphs(&mut self) -> Option<&mut dyn GraphTracer> {
+        Some(self)
+    }
+}
+
+impl GraphTracer for Tracing<'_> {
+    fn begin(&mut self, inputs: &[Value<TensorMeta>], _: Option<&[Traced]>) -> Result<Vec<Traced>> {
+        self.around.push(take(&mut self.here));
+        self.inputs(inputs)
+    }
+
+    fn end(&mut self, result: &Traced) -> Result<Value<TensorMeta>> {
+        let known = result.map(&mut |it| self.here.metas[it.0].clone());
+        let output = self.operand(result)?;
+        let around = self.around.pop().unwrap_or_default();
+        self.ended.push(std::mem::replace(&mut self.here, around).finish(output));
+        Ok(known)
+    }
+
+    fn call(&mut self, name: &str, operands: &[Option<Traced>], results: &Value<TensorMeta>) -> Result<Traced> {
+        let n_plans = operands.iter().filter(|it| it.is_none()).count();
+        let plans = self.ended.split_off(self.ended.len().saturating_sub(n_plans));
+        let mut plan = 0..;
+        let operand = |it: &Option<Traced>| match it {
+            Some(value) => self.operand(value),
+            None => Ok(Operand::Plan(plan.next().unwrap_or_default())),
+        };
+        let operands = operands.iter().map(operand).collect::<Result<_>>()?;
+        let given = results.try_map(&mut |meta| self.add_scratch(meta))?;
+        let results = self.operand(&given)?;
+        self.push(Action::ControlFlow { op: name.into(), operands, plans, results })?;
+        Ok(given)
     }
 }
 
