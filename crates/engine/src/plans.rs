@@ -3,8 +3,9 @@
 
 use crate::Library;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tracefx_core::{Result, Tensor};
+use tracefx_core::{Code, Result, Tensor};
 use tracefx_exec::{BoundPlan, Watch, fits, plan};
 use tracefx_ir::{GraphModule, TensorMeta};
 use tracefx_ops::Value;
@@ -13,9 +14,16 @@ use tracefx_plan::Plan;
 /// So many sets of dtypes and layouts are remembered; that which was not used for longest goes first.
 const MAX_PLANS: usize = 8;
 
+/// So many runs at the same time leave their memory to later ones.
+const MAX_IDLE: usize = 2;
+
 /// The plans of one module, those used last in front.
 #[derive(Default)]
-pub(crate) struct Plans(Mutex<Vec<Planned>>);
+pub(crate) struct Plans {
+    known: Mutex<Vec<Planned>>,
+    /// Whether the module is one that is not planned.
+    is_refused: AtomicBool,
+}
 
 struct Planned {
     plan: Arc<Plan>,
@@ -50,7 +58,16 @@ impl Plans {
         let executor = library.executor();
         let (plan, idle) = match self.take(inputs) {
             Some(known) => known,
-            None => (self.plan(module, library, inputs).ok()?, None),
+            None if self.is_refused.load(Ordering::Relaxed) => return None,
+            None => match self.plan(module, library, inputs) {
+                Ok(plan) if fits(&plan, inputs) => (plan, None),
+                Ok(_) => return None,
+                Err(problem) => {
+                    let is_of_module = matches!(problem.code(), Code::NotImplemented | Code::LimitExceeded);
+                    self.is_refused.store(is_of_module, Ordering::Relaxed);
+                    return None;
+                }
+            },
         };
         let mut bound = match idle {
             Some(bound) => bound,
@@ -63,7 +80,7 @@ impl Plans {
 
     /// The plan for these inputs, and memory for it, if there are any.
     fn take(&self, inputs: &[Value<Tensor>]) -> Option<(Arc<Plan>, Option<BoundPlan>)> {
-        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut plans = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let at = plans.iter().position(|it| fits(&it.plan, inputs))?;
         plans[..=at].rotate_right(1);
         let found = &mut plans[0];
@@ -72,9 +89,9 @@ impl Plans {
 
     /// Keeps the plan, and memory for it.
     fn give(&self, plan: &Arc<Plan>, bound: Option<BoundPlan>) {
-        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut plans = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match plans.iter_mut().find(|it| Arc::ptr_eq(&it.plan, plan)) {
-            Some(known) => known.idle.extend(bound),
+            Some(known) => known.idle.extend(bound.filter(|_| known.idle.len() < MAX_IDLE)),
             None => {
                 plans.truncate(MAX_PLANS - 1);
                 plans.insert(0, Planned { plan: Arc::clone(plan), idle: bound.into_iter().collect() });
@@ -85,7 +102,7 @@ impl Plans {
 
 impl fmt::Debug for Plans {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let plans = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         f.debug_list().entries(plans.iter().map(|it| it.plan.steps.len())).finish()
     }
 }

@@ -31,6 +31,11 @@ pub trait Tracer: Builder {
         Err(Diagnostic::new(Code::NotImplemented, "torch._check is there in programs that are exported"))
     }
 
+    /// Whether `wrap_with_set_grad_enabled` stays a call of a graph. Without gradients it is what its graph is.
+    fn keeps_grad_mode(&self) -> bool {
+        true
+    }
+
     /// What writes the graphs of control flow; nothing where there may be none.
     fn graphs(&mut self) -> Option<&mut dyn GraphTracer> {
         None
@@ -206,6 +211,9 @@ impl<T: Tracer> Evaluate for Lowering<'_, '_, T> {
     /// What autocast casts is cast where the graphs are run, so that the new one runs as it does without it.
     fn control_flow(&self, operands: &Operands<'_, TensorRef>, run: &mut RunGraph<'_, TensorRef>) -> Result<Traced> {
         let name = operands.name;
+        if name == "wrap_with_set_grad_enabled" && !self.tracer.borrow().keeps_grad_mode() {
+            return run(operands.module(1)?, &operands.values(2)?);
+        }
         let metas: Vec<Operand<'_, TensorMeta>> = operands.operands.iter().map(|it| self.known(it)).collect();
         let named_after = match name {
             "cond" => Some(operands.list(3)?.to_vec()),

@@ -1,19 +1,19 @@
 //! Plans: a program as steps over planned memory, as plain data.
 //!
 //! A [`Plan`] is what is left of a graph once every question that its shapes answer has been answered: the operators that
-//! compute, in order, on [`TensorView`]s of [`Buffer`]s whose sizes are numbers. Views, shape rules, decompositions, called
-//! modules and functions of Python are gone. This crate knows what a plan says ([`Plan::validate`]), how it prints, and
+//! compute, in order, on [`TensorView`]s of [`Buffer`]s. Sizes are numbers, or expressions of what the data decides. Views, shape
+//! rules, decompositions, called modules and functions of Python are gone. This crate knows what a plan says ([`Plan::validate`]), how it prints, and
 //! which buffers can share memory ([`assign_slots`]); it knows neither graphs, nor what an operator means, nor kernels.
 //!
 //! ```
 //! use tracefx_core::DType;
-//! use tracefx_plan::{Action, Buffer, Operand, Plan};
+//! use tracefx_plan::{Action, Buffer, Operand, Plan, TensorView};
 //!
 //! let mut plan = Plan::default();
 //! let input = plan.add_buffer(Buffer::Input(0));
-//! let x = plan.add_tensor(input, DType::Float32, &[2, 3], &[3, 1], 0);
+//! let x = plan.add_tensor(TensorView::row_major(input, DType::Float32, &[2.into(), 3.into()]));
 //! let result = plan.add_buffer(Buffer::Result);
-//! let y = plan.add_tensor(result, DType::Float32, &[2, 3], &[3, 1], 0);
+//! let y = plan.add_tensor(TensorView::row_major(result, DType::Float32, &[2.into(), 3.into()]));
 //! plan.inputs.push(Operand::Tensor(x));
 //! plan.push("relu", Action::call("aten.relu.default", vec![Operand::Tensor(x)], vec![Operand::Tensor(y)]));
 //! plan.output = Operand::List(vec![Operand::Tensor(y)]);
@@ -36,4 +36,4 @@ mod validate;
 
 pub use memory::{Lifetime, Slots, assign_slots};
 pub use operand::Operand;
-pub use plan::{Action, Buffer, BufferId, Plan, Step, TensorId, TensorView};
+pub use plan::{Action, Buffer, BufferId, Extent, Plan, Step, TensorId, TensorView};

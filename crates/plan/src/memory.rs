@@ -1,7 +1,7 @@
 //! Which buffers share memory: each gets a slot for as long as a step needs it.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 /// The steps between which a buffer is needed, and how large it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,33 +41,64 @@ impl Slots {
 /// assert_eq!((slots.of, slots.sizes), (vec![0, 1, 0], vec![64, 32]));
 /// ```
 pub fn assign_slots(lifetimes: &[Lifetime]) -> Slots {
-    let mut order: Vec<usize> = (0..lifetimes.len()).collect();
-    order.sort_by_key(|&it| (lifetimes[it].first, Reverse(lifetimes[it].size)));
-    let in_order = assign(lifetimes, &order);
-    order.sort_by_key(|&it| (Reverse(lifetimes[it].size), lifetimes[it].first));
-    let by_size = assign(lifetimes, &order);
+    let in_order = in_order(lifetimes);
+    if lifetimes.len() > MAX_BY_SIZE {
+        return in_order;
+    }
+    let by_size = by_size(lifetimes);
     if in_order.total() < by_size.total() { in_order } else { by_size }
 }
 
-/// Gives each buffer, in this order, the free slot that fits it best; where all are smaller, the largest grows.
-fn assign(lifetimes: &[Lifetime], order: &[usize]) -> Slots {
+/// Of more buffers, only the order in which they are needed is tried: the other one takes time that grows with the square.
+const MAX_BY_SIZE: usize = 4096;
+
+/// Gives each buffer, as it is needed, the free slot that fits it best; where all are smaller, the largest grows.
+fn in_order(lifetimes: &[Lifetime]) -> Slots {
+    let mut order: Vec<usize> = (0..lifetimes.len()).collect();
+    order.sort_by_key(|&it| (lifetimes[it].first, Reverse(lifetimes[it].size)));
+    let mut slots = Slots { sizes: Vec::new(), of: vec![0; lifetimes.len()] };
+    let mut free: BTreeSet<(usize, usize)> = BTreeSet::new();
+    let mut held: BinaryHeap<Reverse<(usize, usize)>> = BinaryHeap::new();
+    for at in order {
+        let Lifetime { first, last, size } = lifetimes[at];
+        while let Some(&Reverse((_, slot))) = held.peek().filter(|it| it.0.0 < first) {
+            held.pop();
+            free.insert((slots.sizes[slot], slot));
+        }
+        let found = free.range((size, 0)..).next().or_else(|| free.last()).copied();
+        let slot = match found {
+            Some(found) => {
+                free.remove(&found);
+                found.1
+            }
+            None => {
+                slots.sizes.push(0);
+                slots.sizes.len() - 1
+            }
+        };
+        slots.sizes[slot] = slots.sizes[slot].max(size);
+        held.push(Reverse((last, slot)));
+        slots.of[at] = slot;
+    }
+    slots
+}
+
+/// Gives the largest buffer a slot first; the last free slot is the smallest of those that fit.
+fn by_size(lifetimes: &[Lifetime]) -> Slots {
+    let mut order: Vec<usize> = (0..lifetimes.len()).collect();
+    order.sort_by_key(|&it| (Reverse(lifetimes[it].size), lifetimes[it].first));
     let mut slots = Slots { sizes: Vec::new(), of: vec![0; lifetimes.len()] };
     // The last steps of what a slot holds, by the first steps.
     let mut held: Vec<BTreeMap<usize, usize>> = Vec::new();
-    for &at in order {
+    for at in order {
         let Lifetime { first, last, size } = lifetimes[at];
-        let is_free = |slot: &usize| held[*slot].range(..=last).next_back().is_none_or(|(_, &end)| end < first);
-        let free = (0..held.len()).filter(is_free);
-        let found = free.min_by_key(|&it| {
-            let has = slots.sizes[it];
-            if has >= size { (false, has - size) } else { (true, size - has) }
-        });
-        let slot = found.unwrap_or_else(|| {
+        let is_free =
+            |held: &BTreeMap<usize, usize>| held.range(..=last).next_back().is_none_or(|(_, &end)| end < first);
+        let slot = held.iter().rposition(is_free).unwrap_or_else(|| {
             held.push(BTreeMap::new());
-            slots.sizes.push(0);
+            slots.sizes.push(size);
             held.len() - 1
         });
-        slots.sizes[slot] = slots.sizes[slot].max(size);
         held[slot].insert(first, last);
         slots.of[at] = slot;
     }

@@ -3,6 +3,7 @@
 use crate::TensorId;
 use std::sync::Arc;
 use tracefx_core::{Complex64, DType, Device, Layout, MemoryFormat};
+use tracefx_sym::Expr;
 
 /// An argument or a result of a step, or what a plan takes and gives.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,8 @@ pub enum Operand {
     Layout(Layout),
     /// A memory format.
     MemoryFormat(MemoryFormat),
+    /// A number that is computed of what the data decides. As a result or an input, a symbol, which it gives its value.
+    Expr(Expr),
     /// A tensor of the plan.
     Tensor(TensorId),
     /// One of the plans of the step: a branch, or the body of a loop.
@@ -42,6 +45,15 @@ impl Operand {
             Operand::Tensor(it) => visit(*it),
             Operand::List(items) => items.iter().for_each(|it| it.for_each_tensor(visit)),
             _ => {}
+        }
+    }
+
+    /// Whether it holds a number that is computed of what the data decides.
+    pub fn has_expr(&self) -> bool {
+        match self {
+            Operand::Expr(_) => true,
+            Operand::List(items) => items.iter().any(Operand::has_expr),
+            _ => false,
         }
     }
 }

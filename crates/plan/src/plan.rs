@@ -2,7 +2,8 @@
 
 use crate::Operand;
 use std::sync::Arc;
-use tracefx_core::{DType, Dims, Storage};
+use tracefx_core::{DType, Dims, Storage, has_contiguous_strides, storage_span};
+use tracefx_sym::SymInt;
 
 /// A buffer of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,9 +24,11 @@ pub enum Buffer {
     Scratch,
     /// In memory that a run gives away, new in each.
     Result,
+    /// In memory that a step brings with what it gives.
+    Made,
 }
 
-/// A strided view of a buffer; sizes, strides and offset in elements.
+/// A strided view of a buffer; sizes, strides and offset in elements, and in symbols where the data decides them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorView {
     /// The buffer.
@@ -33,11 +36,11 @@ pub struct TensorView {
     /// The dtype of the elements.
     pub dtype: DType,
     /// The sizes.
-    pub sizes: Dims,
+    pub sizes: Vec<SymInt>,
     /// The strides.
-    pub strides: Dims,
+    pub strides: Vec<SymInt>,
     /// The position of the first element.
-    pub offset: usize,
+    pub offset: SymInt,
 }
 
 /// What a step does.
@@ -82,7 +85,7 @@ pub struct Step {
     pub action: Action,
 }
 
-/// A program as steps. The sizes of all tensors are numbers, so that a plan is for inputs of one dtype and layout each.
+/// A program as steps, for inputs of one dtype and layout each.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// What it takes: the tensors that the inputs are; anything else is the value that the plan was made for.
@@ -109,6 +112,15 @@ impl Action {
         Action::Call { op: op.into(), args, results }
     }
 
+    /// Whether it takes a number that is computed of what the data decides.
+    pub fn has_expr(&self) -> bool {
+        match self {
+            Action::Call { args, .. } => args.iter().any(Operand::has_expr),
+            Action::Copy { .. } => false,
+            Action::ControlFlow { operands, .. } => operands.iter().any(Operand::has_expr),
+        }
+    }
+
     /// Visits the tensors that it reads or writes, some of them more than once.
     pub fn for_each_tensor(&self, visit: &mut dyn FnMut(TensorId)) {
         match self {
@@ -121,11 +133,58 @@ impl Action {
     }
 }
 
+/// The numbers of a view: sizes, strides and offset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The sizes.
+    pub sizes: Dims,
+    /// The strides.
+    pub strides: Dims,
+    /// The position of the first element.
+    pub offset: usize,
+}
+
+impl Extent {
+    /// The number of bytes from the start of the buffer to the end of the last element of this dtype; nothing where that is no
+    /// number.
+    pub fn span(&self, dtype: DType) -> Option<usize> {
+        let elements = storage_span(&self.sizes, &self.strides, self.offset)?;
+        usize::try_from(elements).ok()?.checked_mul(dtype.size()).filter(|&it| it <= isize::MAX as usize)
+    }
+
+    /// Whether the elements lie row-major without gaps.
+    pub fn is_row_major(&self) -> bool {
+        has_contiguous_strides(&self.sizes, &self.strides)
+    }
+}
+
 impl TensorView {
-    /// The number of bytes from the start of the buffer to the end of the last element; nothing where that is no number.
-    pub fn span(&self) -> Option<usize> {
-        let elements = tracefx_core::storage_span(&self.sizes, &self.strides, self.offset)?;
-        usize::try_from(elements).ok()?.checked_mul(self.dtype.size()).filter(|&it| it <= isize::MAX as usize)
+    /// The whole of a buffer, row-major.
+    pub fn row_major(buffer: BufferId, dtype: DType, sizes: &[SymInt]) -> Self {
+        let mut strides = vec![SymInt::ONE; sizes.len()];
+        for dim in (1..sizes.len()).rev() {
+            strides[dim - 1] = &strides[dim] * sizes[dim].max(&SymInt::ONE);
+        }
+        TensorView { buffer, dtype, sizes: sizes.to_vec(), strides, offset: SymInt::ZERO }
+    }
+
+    /// The numbers, where `number` says what a size is.
+    ///
+    /// # Errors
+    /// What `number` refuses.
+    pub fn extent<E>(&self, number: &dyn Fn(&SymInt) -> Result<usize, E>) -> Result<Extent, E> {
+        let numbers = |it: &[SymInt]| it.iter().map(number).collect::<Result<Dims, E>>();
+        Ok(Extent { sizes: numbers(&self.sizes)?, strides: numbers(&self.strides)?, offset: number(&self.offset)? })
+    }
+
+    /// The numbers; nothing where the data decides one of them.
+    pub fn known(&self) -> Option<Extent> {
+        self.extent(&|it| it.as_int().and_then(|it| usize::try_from(it).ok()).ok_or(())).ok()
+    }
+
+    /// Whether the data decides nothing of it.
+    pub fn is_known(&self) -> bool {
+        self.sizes.iter().chain(&self.strides).chain([&self.offset]).all(|it| !it.is_symbolic())
     }
 }
 
@@ -137,15 +196,8 @@ impl Plan {
     }
 
     /// Adds a tensor that looks at a buffer.
-    pub fn add_tensor(
-        &mut self,
-        buffer: BufferId,
-        dtype: DType,
-        sizes: &[usize],
-        strides: &[usize],
-        offset: usize,
-    ) -> TensorId {
-        self.tensors.push(TensorView { buffer, dtype, sizes: sizes.into(), strides: strides.into(), offset });
+    pub fn add_tensor(&mut self, view: TensorView) -> TensorId {
+        self.tensors.push(view);
         TensorId((self.tensors.len() - 1) as u32)
     }
 
@@ -170,12 +222,13 @@ impl Plan {
         &self.buffers[id.0 as usize]
     }
 
-    /// How many bytes each buffer needs, for all tensors that look at it.
-    pub fn buffer_sizes(&self) -> Vec<usize> {
-        let mut sizes = vec![0; self.buffers.len()];
+    /// How many bytes each buffer needs for all tensors that look at it and are known; nothing for one that has others.
+    pub fn buffer_sizes(&self) -> Vec<Option<usize>> {
+        let mut sizes = vec![Some(0); self.buffers.len()];
         for tensor in &self.tensors {
             let size = &mut sizes[tensor.buffer.0 as usize];
-            *size = (*size).max(tensor.span().unwrap_or(usize::MAX));
+            let span = tensor.known().map(|it| it.span(tensor.dtype).unwrap_or(usize::MAX));
+            *size = size.zip(span).map(|(a, b)| a.max(b));
         }
         sizes
     }

@@ -1,7 +1,8 @@
 //! The text of a plan: one line a step, with the tensors that it gives, and the node that it is from.
 
-use crate::{Action, Buffer, Operand, Plan, TensorId};
+use crate::{Action, Buffer, Operand, Plan, TensorId, TensorView};
 use std::fmt::{self, Display, Formatter, Write};
+use tracefx_sym::Expr;
 
 impl Display for Plan {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -81,9 +82,10 @@ impl Plan {
             Operand::Tensor(id) => {
                 let view = self.tensor(*id);
                 self.tensor_name(f, *id)?;
-                write!(f, ": {}{:?}", view.dtype.short_name(), &view.sizes[..])?;
-                let is_dense = tracefx_core::has_contiguous_strides(&view.sizes, &view.strides);
-                if is_dense { Ok(()) } else { write!(f, " strides {:?}", &view.strides[..]) }
+                write!(f, ": {}{:?}", view.dtype.short_name(), view.sizes)?;
+                let dense = TensorView::row_major(view.buffer, view.dtype, &view.sizes);
+                let is_dense = view.known().map_or(view.strides == dense.strides, |it| it.is_row_major());
+                if is_dense { Ok(()) } else { write!(f, " strides {:?}", view.strides) }
             }
             Operand::List(items) => {
                 f.write_char('[')?;
@@ -106,6 +108,9 @@ impl Plan {
             Operand::Device(it) => write!(f, "{it}"),
             Operand::Layout(it) => write!(f, "{it:?}"),
             Operand::MemoryFormat(it) => write!(f, "{it:?}"),
+            Operand::Expr(Expr::Int(it)) => write!(f, "{it}"),
+            Operand::Expr(Expr::Float(it)) => write!(f, "{it}"),
+            Operand::Expr(Expr::Bool(it)) => write!(f, "{it}"),
             Operand::Tensor(it) => self.tensor_name(f, *it),
             Operand::Plan(it) => write!(f, "plan {it}"),
             Operand::List(items) => {

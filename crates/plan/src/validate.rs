@@ -1,7 +1,7 @@
 //! What every plan holds to, so that whoever runs one need not look: it is asked of a plan that comes from a file.
 
 use crate::{Action, Buffer, Operand, Plan, Step, TensorId};
-use tracefx_core::{Code, Diagnostic, Result, has_contiguous_strides};
+use tracefx_core::{Code, Diagnostic, Result};
 
 impl Plan {
     /// Checks the plan.
@@ -14,17 +14,23 @@ impl Plan {
         let mut written = vec![false; self.buffers.len()];
         for (at, view) in self.tensors.iter().enumerate() {
             let buffer = self.buffers.get(view.buffer.0 as usize);
-            let what = match (buffer, view.span()) {
-                (None, _) => format!("%{at} looks at the buffer {}, which is not there", view.buffer.0),
-                (_, None) => format!("%{at} has no number of bytes"),
-                (_, _) if view.sizes.len() != view.strides.len() => format!("%{at} has other sizes than strides"),
-                (Some(Buffer::Constant(storage)), Some(span)) if span > storage.len() => {
-                    let what = format!("%{at} leaves its constant of {} bytes", storage.len());
-                    return Err(Diagnostic::new(Code::ViewOutOfBounds, what));
-                }
-                (Some(Buffer::Scratch | Buffer::Result | Buffer::Input(_) | Buffer::Constant(_)), Some(_)) => continue,
+            let Some(buffer) = buffer else {
+                return Err(invalid(format!("%{at} looks at the buffer {}, which is not there", view.buffer.0)));
             };
-            return Err(invalid(what));
+            if view.sizes.len() != view.strides.len() {
+                return Err(invalid(format!("%{at} has other sizes than strides")));
+            }
+            if !view.is_known() {
+                continue;
+            }
+            let span = view.known().and_then(|it| it.span(view.dtype));
+            let span = span.ok_or_else(|| invalid(format!("%{at} has no number of bytes")))?;
+            if let Buffer::Constant(storage) = buffer
+                && span > storage.len()
+            {
+                let what = format!("%{at} leaves its constant of {} bytes", storage.len());
+                return Err(Diagnostic::new(Code::ViewOutOfBounds, what));
+            }
         }
         for (written, buffer) in written.iter_mut().zip(&self.buffers) {
             *written = matches!(buffer, Buffer::Input(_) | Buffer::Constant(_));
@@ -48,8 +54,10 @@ impl Plan {
                 results.iter().for_each(|it| {
                     it.for_each_tensor(&mut |id| {
                         let view = self.tensor(id);
-                        let is_own = matches!(self.buffer(view.buffer), Buffer::Scratch | Buffer::Result);
-                        if !is_own || view.offset != 0 || !has_contiguous_strides(&view.sizes, &view.strides) {
+                        let is_own =
+                            matches!(self.buffer(view.buffer), Buffer::Scratch | Buffer::Result | Buffer::Made);
+                        let begins = view.offset.as_int() == Some(0);
+                        if !is_own || !begins || view.known().is_some_and(|it| !it.is_row_major()) {
                             wrong = Some(id);
                         }
                         written[view.buffer.0 as usize] = true;

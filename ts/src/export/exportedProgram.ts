@@ -79,7 +79,7 @@ export interface ModuleOptions {
   readonly limits?: Readonly<Record<string, number>>;
   /**
    * How calls are run. `"interpret"` runs node by node. `"plan"` finds kernels and memory, and lays out constant weights, in the
-   * first call with inputs of these dtypes and shapes, and keeps them for the next; what the data decides is interpreted.
+   * first call with inputs of these dtypes and shapes, and keeps them for the next; what cannot be planned is interpreted.
    * Both give the same results, to the bit.
    */
   readonly mode?: (typeof RUN_MODES)[number];

@@ -86,7 +86,7 @@ impl<'a> Call<'a> {
                 return Ok(None);
             }
             let size = Extent { m: n_batch * m, n: rhs.sizes[2], k: rhs.sizes[1] };
-            Ok(gemm::pack(size, matrix(&rhs, 0))?.map(|it| Box::new(it) as Box<Packed>))
+            Ok(gemm::pack(size, matrix(&lhs, 0), matrix(&rhs, 0))?.map(|it| Box::new(it) as Box<Packed>))
         })
     }
 
@@ -97,7 +97,7 @@ impl<'a> Call<'a> {
         // What is multiplied by zero does not count, not even NaN.
         let addend = self.addend.filter(|_| self.beta.to_complex() != Scalar::Int(0).to_complex());
         let addend = addend.map(T::read).transpose()?;
-        let is_empty = m * n == 0 || self.alpha.to_complex() == Scalar::Int(0).to_complex();
+        let is_empty = n_batch * m * n == 0 || self.alpha.to_complex() == Scalar::Int(0).to_complex();
         let (alpha, beta, one) =
             (T::from_scalar(self.alpha), T::from_scalar(self.beta), T::from_scalar(Scalar::Int(1)));
         // A row that is added as it is is where the sums start.

@@ -17,6 +17,7 @@ mod opening;
 mod passes;
 mod plans;
 mod programs;
+mod random_plans;
 mod reexport;
 mod rules;
 mod types;

@@ -8,7 +8,6 @@ use tracefx_ops::Value;
 
 /// Why programs have no plan, and which.
 const REFUSED: &str = "\
-the data decides the result: unbacked_item
 the operator fxtest.accum_.default is not implemented: custom_op_mutating custom_op_mutating__core
 the operator fxtest.scale_add.default is not implemented: custom_op
 ";

@@ -3,7 +3,7 @@
 //! The memory of the plan is shared by liveness, and kept from run to run. A step on it and on the program's own tensors is
 //! bound once, arguments and all; a step on an input or a result of the run is bound for each.
 
-use super::operands::value_of;
+use super::operands::{Symbols, learn_number, plain_value};
 use crate::higher_order::{self, Operands};
 use crate::run::{Run, Running, Watch};
 use crate::{Executor, Kernel, Kernels, Prepared, assign};
@@ -13,18 +13,23 @@ use std::mem::take;
 use std::sync::Arc;
 use tracefx_core::{Code, Diagnostic, Result, Storage, Tensor};
 use tracefx_ops::{Args, Op, Registry, Value};
-use tracefx_plan::{Action, Buffer, Lifetime, Operand, Plan, Step, TensorId, assign_slots};
+use tracefx_plan::{Action, Buffer, Extent, Lifetime, Operand, Plan, Step, TensorId, TensorView, assign_slots};
+use tracefx_sym::Value as Number;
 
 /// A plan that is ready to run, with the memory that a run takes. One run at a time; for others there can be others.
 #[derive(Debug)]
 pub struct BoundPlan {
     plan: Arc<Plan>,
-    /// The storage of each buffer; nothing for those of a run.
+    /// The storage of each buffer; between runs, nothing for those of a run.
     storages: Vec<Option<Storage>>,
-    /// The bytes of each buffer.
-    sizes: Vec<usize>,
-    /// The tensors; nothing for those of a run.
+    /// The bytes of each buffer that has a number of them.
+    sizes: Vec<Option<usize>>,
+    /// The tensors; between runs, nothing for those of a run.
     tensors: Vec<Option<Tensor>>,
+    /// The buffers and tensors of a run.
+    of_a_run: (Vec<usize>, Vec<usize>),
+    /// What the data has decided in this run.
+    symbols: Symbols,
     /// What does the work of each step.
     work: Vec<Work>,
     /// The steps that are bound for every run.
@@ -42,7 +47,9 @@ enum Work {
 /// What computes a call.
 struct Call {
     op: Arc<Op>,
-    kernel: Kernel,
+    /// Nothing where the executor calls it: a custom operator, an assertion, or one that is decomposed where the data decides what
+    /// it gives.
+    kernel: Option<Kernel>,
     /// The arguments that are the program's own, with their storages.
     constants: Vec<(usize, Storage)>,
     prepared: Preparation,
@@ -72,7 +79,6 @@ enum Bound {
     ControlFlow {
         op: Arc<str>,
         operands: Vec<Result<Value<Tensor>, usize>>,
-        results: Vec<Tensor>,
     },
 }
 
@@ -87,12 +93,34 @@ impl BoundPlan {
         let sizes = plan.buffer_sizes();
         let storages = storages(&plan, &sizes)?;
         let work = plan.steps.iter().map(|step| work_of(&plan, step, registry, kernels)).collect::<Result<Vec<_>>>()?;
-        let mut res =
-            BoundPlan { tensors: vec![None; plan.tensors.len()], bound: Vec::new(), plan, storages, sizes, work };
-        for at in 0..res.tensors.len() {
-            res.tensors[at] = res.look(at)?;
+        let is_fixed = |buffer: usize| match &plan.buffers[buffer] {
+            Buffer::Constant(_) => true,
+            Buffer::Scratch => sizes[buffer].is_some(),
+            Buffer::Input(_) | Buffer::Result | Buffer::Made => false,
+        };
+        let is_fixed_tensor = |at: usize| is_fixed(plan.tensors[at].buffer.0 as usize) && plan.tensors[at].is_known();
+        let buffers = (0..plan.buffers.len()).filter(|&it| !is_fixed(it)).collect();
+        let tensors: Vec<usize> = (0..plan.tensors.len()).filter(|&it| !is_fixed_tensor(it)).collect();
+        let is_static = |step: &Step| {
+            let mut res = !step.action.has_expr();
+            step.action.for_each_tensor(&mut |it| res &= is_fixed_tensor(it.0 as usize));
+            res
+        };
+        let is_static: Vec<bool> = plan.steps.iter().map(is_static).collect();
+        let mut res = BoundPlan {
+            tensors: vec![None; plan.tensors.len()],
+            bound: Vec::new(),
+            of_a_run: (buffers, tensors),
+            symbols: Symbols::default(),
+            plan,
+            storages,
+            sizes,
+            work,
+        };
+        for (at, is_static) in is_static.into_iter().enumerate() {
+            let bound = if is_static { Some(res.bind(at)?) } else { None };
+            res.bound.push(bound);
         }
-        res.bound = res.plan.steps.iter().map(|step| res.is_static(step).then(|| res.bind(step))).collect();
         Ok(res)
     }
 
@@ -144,16 +172,9 @@ impl BoundPlan {
     ) -> Result<Value<Tensor>> {
         let result = self.run_steps(running, inputs, enter);
         // Nothing that the caller gave or got is kept.
-        for (at, buffer) in self.plan.buffers.iter().enumerate() {
-            if is_of_a_run(buffer) {
-                self.storages[at] = None;
-            }
-        }
-        for (tensor, view) in self.tensors.iter_mut().zip(&self.plan.tensors) {
-            if is_of_a_run(self.plan.buffer(view.buffer)) {
-                *tensor = None;
-            }
-        }
+        self.of_a_run.0.iter().for_each(|&it| self.storages[it] = None);
+        self.of_a_run.1.iter().for_each(|&it| self.tensors[it] = None);
+        self.symbols.clear();
         result
     }
 
@@ -162,7 +183,9 @@ impl BoundPlan {
         if fits(&self.plan, inputs) {
             return self.run_within(running, inputs, &mut |_, _| Ok(()));
         }
-        let placed = self.plan.inputs.iter().zip(inputs).map(|(operand, it)| placed(&self.plan, operand, it));
+        let mut symbols = Symbols::default();
+        let placed =
+            self.plan.inputs.iter().zip(inputs).map(|(operand, it)| placed(&self.plan, operand, it, &mut symbols));
         let placed = placed.collect::<Result<Vec<_>>>()?;
         if placed.len() != inputs.len() || !fits(&self.plan, &placed) {
             let what = "a graph of control flow is given values of other dtypes or sizes than it was traced with";
@@ -177,79 +200,137 @@ impl BoundPlan {
         inputs: &[Value<Tensor>],
         enter: &mut Watch<'_>,
     ) -> Result<Value<Tensor>> {
+        let plan = Arc::clone(&self.plan);
         let mut given = Vec::new();
         inputs.iter().for_each(|it| it.for_each_tensor(&mut |it| given.push(it.storage())));
-        for (at, buffer) in self.plan.buffers.iter().enumerate() {
-            match buffer {
-                Buffer::Input(input) => self.storages[at] = given.get(*input as usize).copied().cloned(),
-                Buffer::Result => self.storages[at] = Some(Storage::zeroed(self.sizes[at])?),
-                Buffer::Constant(_) | Buffer::Scratch => {}
+        for &at in &self.of_a_run.0 {
+            match (&plan.buffers[at], self.sizes[at]) {
+                (Buffer::Input(input), _) => self.storages[at] = given.get(*input as usize).copied().cloned(),
+                (Buffer::Result, Some(size)) => self.storages[at] = Some(Storage::zeroed(size)?),
+                (_, _) => {}
             }
         }
-        for at in 0..self.tensors.len() {
-            if self.tensors[at].is_none() {
-                self.tensors[at] = self.look(at)?;
-            }
+        for (operand, input) in plan.inputs.iter().zip(inputs) {
+            learn(&plan, operand, input, &mut self.symbols);
         }
-        let n_steps = self.plan.steps.len();
-        for at in 0..n_steps {
+        let n_steps = plan.steps.len();
+        for (at, step) in plan.steps.iter().enumerate() {
             enter(at, n_steps)?;
-            let done = match &mut self.bound[at] {
-                Some(bound) => bound.run(&mut self.work[at], running),
-                None => self.bind(&self.plan.steps[at]).run(&mut self.work[at], running),
-            };
-            done.map_err(|problem| problem.node(&*self.plan.steps[at].node))?;
+            self.run_step(at, running).map_err(|problem| problem.node(&*step.node))?;
         }
-        Ok(value_of(&self.plan.output, &|id| self.tensor(id)))
+        self.value(&plan.output)
     }
 
-    /// The tensor of this number, where its buffer is there.
-    fn look(&self, at: usize) -> Result<Option<Tensor>> {
-        let view = &self.plan.tensors[at];
-        let Some(storage) = &self.storages[view.buffer.0 as usize] else { return Ok(None) };
-        Tensor::view_of(storage.clone(), view.dtype, &view.sizes, &view.strides, view.offset).map(Some)
-    }
-
-    fn tensor(&self, id: TensorId) -> Tensor {
-        self.tensors[id.0 as usize].clone().expect("every buffer is there while the plan runs")
-    }
-
-    fn is_static(&self, step: &Step) -> bool {
-        let mut res = true;
-        step.action.for_each_tensor(&mut |it| res &= !is_of_a_run(self.plan.buffer(self.plan.tensor(it).buffer)));
-        res
-    }
-
-    fn bind(&self, step: &Step) -> Bound {
-        let tensor = |id| self.tensor(id);
-        match &step.action {
-            Action::Call { args, results, .. } => {
-                let mut own = Vec::new();
-                results.iter().for_each(|it| it.for_each_tensor(&mut |it| own.push(tensor(it))));
-                Bound::Call { args: args.iter().map(|it| value_of(it, &tensor)).collect(), results: own }
+    fn run_step(&mut self, at: usize, running: Running<'_>) -> Result<()> {
+        let made = match self.bound[at].as_mut() {
+            Some(bound) => bound.run(&mut self.work[at], running)?,
+            None => self.bind(at)?.run(&mut self.work[at], running)?,
+        };
+        let Some(made) = made else { return Ok(()) };
+        let plan = Arc::clone(&self.plan);
+        match &plan.steps[at].action {
+            Action::Call { results, .. } => {
+                // An assertion that holds gives what nobody looks at.
+                results.iter().zip(made).try_for_each(|(result, made)| self.receive(result, &made))
             }
-            Action::Copy { from, to } => Bound::Copy { between: Box::new([tensor(*from), tensor(*to)]) },
-            Action::ControlFlow { op, operands, results, .. } => {
-                let mut own = Vec::new();
-                results.for_each_tensor(&mut |it| own.push(tensor(it)));
-                let operand = |it: &Operand| match it {
-                    Operand::Plan(at) => Err(*at),
-                    value => Ok(value_of(value, &tensor)),
-                };
-                Bound::ControlFlow {
-                    op: Arc::clone(op),
-                    operands: operands.iter().map(operand).collect(),
-                    results: own,
+            Action::ControlFlow { results, .. } => made.iter().try_for_each(|made| self.receive(results, made)),
+            Action::Copy { .. } => Ok(()),
+        }
+    }
+
+    /// Puts what a step has made where the plan has it, and learns what the data decided.
+    fn receive(&mut self, result: &Operand, made: &Value<Tensor>) -> Result<()> {
+        match (result, made) {
+            (Operand::List(results), Value::List(made)) if results.len() == made.len() => {
+                results.iter().zip(made).try_for_each(|(result, made)| self.receive(result, made))
+            }
+            (Operand::Tensor(id), Value::Tensor(made)) => {
+                let plan = Arc::clone(&self.plan);
+                learn(&plan, result, &Value::Tensor(made.clone()), &mut self.symbols);
+                let view = plan.tensor(*id);
+                if let Buffer::Made = plan.buffer(view.buffer) {
+                    let wanted = extent_of(view, &self.symbols)?;
+                    let is_placed = wanted.strides[..] == *made.strides() && wanted.offset == made.offset();
+                    if wanted.sizes[..] == *made.sizes() && (is_placed || made.numel() == 0) {
+                        self.storages[view.buffer.0 as usize] = Some(made.storage().clone());
+                        self.tensors[id.0 as usize] = Some(made.clone());
+                        return Ok(());
+                    }
+                    let span = wanted.span(view.dtype).unwrap_or(usize::MAX);
+                    self.storages[view.buffer.0 as usize] = Some(Storage::zeroed(span)?);
                 }
+                let own = self.tensor(*id)?;
+                if own.sizes() != made.sizes() || own.dtype() != made.dtype() {
+                    let what = format!("a step gives {made:?} where the plan has {own:?}");
+                    return Err(Diagnostic::new(Code::ShapeMismatch, what));
+                }
+                assign(&own, made)
+            }
+            (_, made) => {
+                learn(&Arc::clone(&self.plan), result, made, &mut self.symbols);
+                Ok(())
             }
         }
+    }
+
+    /// The tensor of this number. Memory that has no number of bytes before the run is made for the first who asks.
+    fn tensor(&mut self, id: TensorId) -> Result<Tensor> {
+        let at = id.0 as usize;
+        if let Some(tensor) = &self.tensors[at] {
+            return Ok(tensor.clone());
+        }
+        let view = &self.plan.tensors[at];
+        let extent = extent_of(view, &self.symbols)?;
+        let storage = &mut self.storages[view.buffer.0 as usize];
+        let storage = match storage {
+            Some(storage) => storage.clone(),
+            None => {
+                let made = Storage::zeroed(extent.span(view.dtype).unwrap_or(usize::MAX))?;
+                storage.insert(made).clone()
+            }
+        };
+        let tensor = Tensor::view_of(storage, view.dtype, &extent.sizes, &extent.strides, extent.offset)?;
+        self.tensors[at] = Some(tensor.clone());
+        Ok(tensor)
+    }
+
+    fn value(&mut self, operand: &Operand) -> Result<Value<Tensor>> {
+        match operand {
+            Operand::Tensor(id) => self.tensor(*id).map(Value::Tensor),
+            Operand::List(items) => items.iter().map(|it| self.value(it)).collect::<Result<_>>().map(Value::List),
+            plain => plain_value(plain, &self.symbols),
+        }
+    }
+
+    fn bind(&mut self, at: usize) -> Result<Bound> {
+        let plan = Arc::clone(&self.plan);
+        Ok(match &plan.steps[at].action {
+            Action::Call { args, results, .. } => {
+                let args = args.iter().map(|it| self.value(it)).collect::<Result<_>>()?;
+                let makes = matches!(&self.work[at], Work::Call(Call { kernel: None | Some(Kernel::Make(_)), .. }));
+                let mut own = Vec::new();
+                if !makes {
+                    results.iter().for_each(|it| it.for_each_tensor(&mut |it| own.push(it)));
+                }
+                Bound::Call { args, results: own.into_iter().map(|it| self.tensor(it)).collect::<Result<_>>()? }
+            }
+            Action::Copy { from, to } => Bound::Copy { between: Box::new([self.tensor(*from)?, self.tensor(*to)?]) },
+            Action::ControlFlow { op, operands, .. } => {
+                let operands = operands.iter().map(|it| match it {
+                    Operand::Plan(at) => Ok(Err(*at)),
+                    value => self.value(value).map(Ok),
+                });
+                Bound::ControlFlow { op: Arc::clone(op), operands: operands.collect::<Result<_>>()? }
+            }
+        })
     }
 }
 
 impl Bound {
-    fn run(&mut self, work: &mut Work, running: Running<'_>) -> Result<()> {
+    /// Runs the step, and gives what it made elsewhere than where the plan has it.
+    fn run(&mut self, work: &mut Work, running: Running<'_>) -> Result<Option<Vec<Value<Tensor>>>> {
         match (self, work) {
-            (Bound::Copy { between }, Work::Copy) => assign(&between[1], &between[0]),
+            (Bound::Copy { between }, Work::Copy) => assign(&between[1], &between[0]).map(|()| None),
             (Bound::Call { args, results }, Work::Call(call)) => {
                 let op = Arc::clone(&call.op);
                 let bound = Args::new(&op, take(args));
@@ -257,17 +338,17 @@ impl Bound {
                 *args = bound.values;
                 done
             }
-            (Bound::ControlFlow { op, operands, results }, Work::ControlFlow(plans)) => {
+            (Bound::ControlFlow { op, operands }, Work::ControlFlow(plans)) => {
                 let operand = |it: &Result<Value<Tensor>, usize>| match it {
                     Ok(value) => higher_order::Operand::Value(value.clone()),
                     Err(at) => higher_order::Operand::Module(&plans[*at]),
                 };
-                let operands: Vec<_> = operands.iter().map(operand).collect();
-                let operands = Operands { name: op, operands: &operands };
+                let given: Vec<_> = operands.iter().map(operand).collect();
                 let run = &mut |plan: &RefCell<BoundPlan>, inputs: &[Value<Tensor>]| {
                     plan.borrow_mut().run_graph(running, inputs)
                 };
-                give(&[higher_order::call(&operands, running, run)?], results)
+                let made = higher_order::call(&Operands { name: op, operands: &given }, running, run)?;
+                own(made, operands.iter().flatten()).map(|it| Some(vec![it]))
             }
             (Bound::Copy { .. } | Bound::Call { .. } | Bound::ControlFlow { .. }, _) => {
                 unreachable!("a step and its work are made of one action")
@@ -276,41 +357,60 @@ impl Bound {
     }
 }
 
+/// What was made, with tensors of others' memory copied: that memory may become somebody else's.
+fn own<'a>(made: Value<Tensor>, others: impl Iterator<Item = &'a Value<Tensor>>) -> Result<Value<Tensor>> {
+    let mut storages = Vec::new();
+    others.for_each(|it| it.for_each_tensor(&mut |it| storages.push(it.storage())));
+    made.try_map(&mut |it| {
+        let is_others = storages.iter().any(|other| other.is_same(it.storage()));
+        if is_others { it.compact_copy() } else { Ok(it.clone()) }
+    })
+}
+
 impl Call {
-    fn run(&mut self, args: &Args<'_, Tensor>, results: &[Tensor], executor: Executor<'_>) -> Result<()> {
+    fn run(
+        &mut self,
+        args: &Args<'_, Tensor>,
+        results: &[Tensor],
+        executor: Executor<'_>,
+    ) -> Result<Option<Vec<Value<Tensor>>>> {
         let refusal = match self.kernel {
-            Kernel::Overwrite(fill) => fill(args, results).err(),
-            Kernel::Prepare { fill, .. } => match self.prepare(args)? {
+            None => return owned(executor.call_bound(args)?, args),
+            Some(Kernel::Overwrite(fill)) => fill(args, results).err(),
+            Some(Kernel::Prepare { fill, .. }) => match self.prepare(args) {
                 Some(prepared) => prepared(args, results).err(),
                 None => fill(args, results).err(),
             },
-            Kernel::Fill(fill) => {
+            Some(Kernel::Fill(fill)) => {
                 for result in results {
                     let n_bytes = result.numel() * result.dtype().size();
                     result.storage().write()?.bytes_mut()[..n_bytes].fill(0);
                 }
                 fill(args, results).err()
             }
-            Kernel::Make(make) => match make(args) {
-                Ok(made) => return give(&made, results),
+            Some(Kernel::Make(make)) => match make(args) {
+                Ok(made) => return owned(made, args),
                 Err(problem) => Some(problem),
             },
         };
         match refusal {
             // A kernel that lacks a dtype leaves the call to the decomposition.
             Some(problem) if problem.code() == Code::NotImplemented && args.op.def.decompose.is_some() => {
-                give(&executor.decompose(args)?, results)
+                let made = executor.decompose(args)?;
+                let mut is_promised = true;
+                for (made, result) in made.iter().zip(results) {
+                    is_promised &= !matches!(made, Value::Tensor(it) if it.dtype() != result.dtype());
+                }
+                if is_promised { owned(made, args) } else { Err(problem) }
             }
             Some(problem) => Err(problem),
-            None => Ok(()),
+            None => Ok(None),
         }
     }
-}
 
-impl Call {
     /// What the kernel has made of its constant arguments, as they are now.
-    fn prepare(&mut self, args: &Args<'_, Tensor>) -> Result<Option<&Prepared>> {
-        let Kernel::Prepare { prepare, .. } = self.kernel else { return Ok(None) };
+    fn prepare(&mut self, args: &Args<'_, Tensor>) -> Option<&Prepared> {
+        let Some(Kernel::Prepare { prepare, .. }) = self.kernel else { return None };
         let versions = || self.constants.iter().map(|(_, storage)| storage.version());
         let is_known = match &self.prepared {
             Preparation::Unknown => false,
@@ -320,10 +420,11 @@ impl Call {
         if !is_known {
             let known = versions().collect();
             let is_constant = |at: usize| self.constants.iter().any(|(it, _)| *it == at);
-            let made = if self.constants.is_empty() { None } else { prepare(args, &is_constant)? };
+            // What is refused here, or finds no memory, is the kernel's to refuse.
+            let made = if self.constants.is_empty() { None } else { prepare(args, &is_constant).unwrap_or_default() };
             self.prepared = made.map_or(Preparation::Nothing, |it| Preparation::Done(it, known));
         }
-        Ok(if let Preparation::Done(prepared, _) = &self.prepared { Some(&**prepared) } else { None })
+        if let Preparation::Done(prepared, _) = &self.prepared { Some(&**prepared) } else { None }
     }
 }
 
@@ -333,42 +434,65 @@ impl fmt::Debug for Call {
     }
 }
 
-/// Puts what was computed elsewhere where the plan has it.
-fn give(made: &[Value<Tensor>], results: &[Tensor]) -> Result<()> {
-    let mut own = Vec::new();
-    made.iter().for_each(|it| it.for_each_tensor(&mut |it| own.push(it)));
-    assert_eq!(own.len(), results.len(), "an operator gives what its shape rule says");
-    results.iter().zip(own).try_for_each(|(result, made)| assign(result, made))
+fn owned(made: Vec<Value<Tensor>>, args: &Args<'_, Tensor>) -> Result<Option<Vec<Value<Tensor>>>> {
+    made.into_iter().map(|it| own(it, args.values.iter())).collect::<Result<_>>().map(Some)
+}
+
+/// The numbers of a tensor, from what the data has decided.
+fn extent_of(view: &TensorView, symbols: &Symbols) -> Result<Extent> {
+    view.extent(&|size| {
+        let number = match size.as_int() {
+            Some(it) => it,
+            None => size.eval_with(&|symbol| symbols.get(symbol).copied())?,
+        };
+        usize::try_from(number)
+            .map_err(|_| Diagnostic::new(Code::ShapeMismatch, format!("{size} is {number}, which is not a size")))
+    })
+}
+
+/// Gives the symbols of an operand the values that they have here, those in the sizes of tensors included.
+fn learn(plan: &Plan, operand: &Operand, value: &Value<Tensor>, symbols: &mut Symbols) {
+    match (operand, value) {
+        (Operand::Tensor(id), Value::Tensor(tensor)) => {
+            for (size, &actual) in plan.tensor(*id).sizes.iter().zip(tensor.sizes()) {
+                if let Some(symbol) = size.as_symbol().filter(|it| !symbols.contains_key(it)) {
+                    symbols.insert(symbol.clone(), Number::Int(actual as i64));
+                }
+            }
+        }
+        (Operand::List(operands), Value::List(items)) => {
+            operands.iter().zip(items).for_each(|(operand, it)| learn(plan, operand, it, symbols));
+        }
+        (operand, value) => learn_number(operand, value, symbols),
+    }
 }
 
 /// A value laid out as an operand of the plan is.
-fn placed(plan: &Plan, operand: &Operand, value: &Value<Tensor>) -> Result<Value<Tensor>> {
+fn placed(plan: &Plan, operand: &Operand, value: &Value<Tensor>, symbols: &mut Symbols) -> Result<Value<Tensor>> {
+    learn(plan, operand, value, symbols);
     match (operand, value) {
         (Operand::Tensor(id), Value::Tensor(tensor)) => {
             let view = plan.tensor(*id);
-            if view.dtype != tensor.dtype() || view.sizes[..] != *tensor.sizes() {
+            let extent = extent_of(view, symbols)?;
+            if view.dtype != tensor.dtype() || extent.sizes[..] != *tensor.sizes() {
                 return Ok(value.clone());
             }
-            let storage = Storage::zeroed(view.span().unwrap_or(usize::MAX))?;
-            let own = Tensor::view_of(storage, view.dtype, &view.sizes, &view.strides, view.offset)?;
+            let storage = Storage::zeroed(extent.span(view.dtype).unwrap_or(usize::MAX))?;
+            let own = Tensor::view_of(storage, view.dtype, &extent.sizes, &extent.strides, extent.offset)?;
             assign(&own, tensor)?;
             Ok(Value::Tensor(own))
         }
         (Operand::List(operands), Value::List(items)) => {
-            let items = operands.iter().zip(items).map(|(operand, it)| placed(plan, operand, it));
+            let items = operands.iter().zip(items).map(|(operand, it)| placed(plan, operand, it, symbols));
             items.collect::<Result<_>>().map(Value::List)
         }
         (_, other) => Ok(other.clone()),
     }
 }
 
-fn is_of_a_run(buffer: &Buffer) -> bool {
-    matches!(buffer, Buffer::Input(_) | Buffer::Result)
-}
-
 fn work_of(plan: &Plan, step: &Step, registry: &Registry, kernels: &Kernels) -> Result<Work> {
-    let (op, args) = match &step.action {
-        Action::Call { op, args, .. } => (op, args),
+    let (op, args, results) = match &step.action {
+        Action::Call { op, args, results } => (op, args, results),
         Action::Copy { .. } => return Ok(Work::Copy),
         Action::ControlFlow { plans, .. } => {
             let bound =
@@ -376,13 +500,16 @@ fn work_of(plan: &Plan, step: &Step, registry: &Registry, kernels: &Kernels) -> 
             return bound.collect::<Result<_>>().map(Work::ControlFlow);
         }
     };
-    let missing = || Diagnostic::new(Code::NotImplemented, format!("the operator {op} has no kernel")).op(&**op);
     let op = registry.shared(op)?;
-    let kernel = kernels.get(&op.name).ok_or_else(missing)?;
+    let mut is_made = results.iter().any(Operand::has_expr);
+    results.iter().for_each(|it| {
+        it.for_each_tensor(&mut |id| is_made |= matches!(plan.buffer(plan.tensor(id).buffer), Buffer::Made));
+    });
+    let kernel = kernels.get(&op.name).filter(|it| !is_made || matches!(it, Kernel::Make(_)));
     let storage = |it: &Operand| match it {
         Operand::Tensor(id) => match plan.buffer(plan.tensor(*id).buffer) {
             Buffer::Constant(storage) => Some(storage.clone()),
-            Buffer::Input(_) | Buffer::Scratch | Buffer::Result => None,
+            Buffer::Input(_) | Buffer::Scratch | Buffer::Result | Buffer::Made => None,
         },
         _ => None,
     };
@@ -391,28 +518,21 @@ fn work_of(plan: &Plan, step: &Step, registry: &Registry, kernels: &Kernels) -> 
 }
 
 /// The memory of each buffer that is not of a run.
-fn storages(plan: &Plan, sizes: &[usize]) -> Result<Vec<Option<Storage>>> {
+fn storages(plan: &Plan, sizes: &[Option<usize>]) -> Result<Vec<Option<Storage>>> {
     let mut lives: Vec<Option<Lifetime>> = vec![None; plan.buffers.len()];
     for (at, step) in plan.steps.iter().enumerate() {
         step.action.for_each_tensor(&mut |it| {
             let buffer = plan.tensor(it).buffer.0 as usize;
-            lives[buffer].get_or_insert(Lifetime { first: at, last: at, size: sizes[buffer] }).last = at;
+            let size = sizes[buffer].unwrap_or_default();
+            lives[buffer].get_or_insert(Lifetime { first: at, last: at, size }).last = at;
         });
     }
-    let scratch: Vec<usize> =
-        (0..lives.len()).filter(|&it| lives[it].is_some() && matches!(plan.buffers[it], Buffer::Scratch)).collect();
+    let is_planned = |it: &usize| matches!(plan.buffers[*it], Buffer::Scratch) && sizes[*it].is_some();
+    let scratch: Vec<usize> = (0..lives.len()).filter(|it| lives[*it].is_some() && is_planned(it)).collect();
     let slots = assign_slots(&scratch.iter().filter_map(|&it| lives[it]).collect::<Vec<_>>());
     let memory = slots.sizes.iter().map(|&size| Storage::zeroed(size)).collect::<Result<Vec<_>>>()?;
-    let mut res: Vec<Option<Storage>> = plan
-        .buffers
-        .iter()
-        .map(|it| match it {
-            Buffer::Constant(storage) => Ok(Some(storage.clone())),
-            // A tensor that no step touches is of no bytes, or is never looked at.
-            Buffer::Scratch => Ok(None),
-            Buffer::Input(_) | Buffer::Result => Ok(None),
-        })
-        .collect::<Result<_>>()?;
+    let constant = |it: &Buffer| if let Buffer::Constant(storage) = it { Some(storage.clone()) } else { None };
+    let mut res: Vec<Option<Storage>> = plan.buffers.iter().map(constant).collect();
     for (&buffer, slot) in scratch.iter().zip(slots.of) {
         res[buffer] = Some(memory[slot].clone());
     }
@@ -422,26 +542,32 @@ fn storages(plan: &Plan, sizes: &[usize]) -> Result<Vec<Option<Storage>>> {
 /// Whether a plan is for these inputs: tensors of the dtypes and layouts that it was made for, and the same values of what is
 /// no tensor.
 pub fn fits(plan: &Plan, inputs: &[Value<Tensor>]) -> bool {
-    let fits = |(operand, input): (&Operand, &Value<Tensor>)| is_like(plan, operand, input);
-    inputs.len() == plan.inputs.len() && plan.inputs.iter().zip(inputs).all(fits)
+    let mut symbols = Symbols::default();
+    let mut fits = |(operand, input): (&Operand, &Value<Tensor>)| is_like(plan, operand, input, &mut symbols);
+    inputs.len() == plan.inputs.len() && plan.inputs.iter().zip(inputs).all(&mut fits)
 }
 
-fn is_like(plan: &Plan, operand: &Operand, input: &Value<Tensor>) -> bool {
+fn is_like(plan: &Plan, operand: &Operand, input: &Value<Tensor>, symbols: &mut Symbols) -> bool {
+    learn(plan, operand, input, symbols);
     match (operand, input) {
         (Operand::Tensor(id), Value::Tensor(tensor)) => {
             let view = plan.tensor(*id);
-            view.dtype == tensor.dtype()
-                && view.sizes[..] == *tensor.sizes()
-                && view.strides[..] == *tensor.strides()
-                && view.offset == tensor.offset()
+            let is_same = |it: Extent| {
+                it.sizes[..] == *tensor.sizes() && it.strides[..] == *tensor.strides() && it.offset == tensor.offset()
+            };
+            view.dtype == tensor.dtype() && extent_of(view, symbols).is_ok_and(is_same)
         }
         (Operand::List(operands), Value::List(inputs)) => {
-            operands.len() == inputs.len() && operands.iter().zip(inputs).all(|(a, b)| is_like(plan, a, b))
+            operands.len() == inputs.len() && operands.iter().zip(inputs).all(|(a, b)| is_like(plan, a, b, symbols))
         }
+        (Operand::Expr(_), Value::Int(_) | Value::Float(_) | Value::Bool(_)) => true,
         (Operand::None, Value::None) => true,
         (Operand::Bool(a), Value::Bool(b)) => a == b,
         (Operand::Int(a), Value::Int(b)) => b.as_int() == Some(*a),
         (Operand::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
+        (Operand::Complex(a), Value::Complex(b)) => {
+            (a.re.to_bits(), a.im.to_bits()) == (b.re.to_bits(), b.im.to_bits())
+        }
         (Operand::Str(a), Value::Str(b)) => **a == **b,
         (Operand::DType(a), Value::DType(b)) => a == b,
         (Operand::Device(a), Value::Device(b)) => a == b,

@@ -1,19 +1,18 @@
 //! Values as a plan writes them, and back.
 
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use tracefx_core::{Code, Diagnostic, Result, Tensor};
+use tracefx_core::{Result, Scalar, Tensor};
 use tracefx_ops::Value;
 use tracefx_plan::{Operand, TensorId};
+use tracefx_sym::{Expr, Symbol, Value as Number};
 
 /// A value as a plan writes it, where `tensor` numbers the tensors.
-///
-/// # Errors
-/// `NotImplemented` for a number that is not known, and what `tensor` refuses.
-pub(super) fn operand_of<T>(value: &Value<T>, tensor: &mut dyn FnMut(&T) -> Result<TensorId>) -> Result<Operand> {
-    Ok(match value {
+pub(super) fn operand_of<T>(value: &Value<T>, tensor: &dyn Fn(&T) -> TensorId) -> Operand {
+    match value {
         Value::None => Operand::None,
         Value::Bool(it) => Operand::Bool(*it),
-        Value::Int(it) => Operand::Int(it.as_int().ok_or_else(|| symbolic(it))?),
+        Value::Int(it) => it.as_int().map_or_else(|| Operand::Expr(it.clone().into()), Operand::Int),
         Value::Float(it) => Operand::Float(*it),
         Value::Complex(it) => Operand::Complex(*it),
         Value::Str(it) => Operand::Str(Arc::from(&**it)),
@@ -21,17 +20,21 @@ pub(super) fn operand_of<T>(value: &Value<T>, tensor: &mut dyn FnMut(&T) -> Resu
         Value::Device(it) => Operand::Device(it.clone()),
         Value::Layout(it) => Operand::Layout(*it),
         Value::MemoryFormat(it) => Operand::MemoryFormat(*it),
-        Value::Tensor(it) => Operand::Tensor(tensor(it)?),
-        Value::List(items) => Operand::List(items.iter().map(|it| operand_of(it, tensor)).collect::<Result<_>>()?),
-        Value::SymBool(it) => return Err(symbolic(it)),
-        Value::SymFloat(it) => return Err(symbolic(it)),
-    })
+        Value::Tensor(it) => Operand::Tensor(tensor(it)),
+        Value::List(items) => Operand::List(items.iter().map(|it| operand_of(it, tensor)).collect()),
+        Value::SymBool(it) => Operand::Expr(it.clone().into()),
+        Value::SymFloat(it) => Operand::Expr(it.clone().into()),
+    }
 }
 
-/// The value that an operand is, where `tensor` gives the tensors.
-pub(super) fn value_of(operand: &Operand, tensor: &dyn Fn(TensorId) -> Tensor) -> Value<Tensor> {
-    match operand {
-        Operand::None => Value::None,
+/// The value of a number or an option, where `symbols` says what the data decided. Tensors, lists and plans are for whoever runs
+/// the plan.
+///
+/// # Errors
+/// Where an expression has no value.
+pub(super) fn plain_value(operand: &Operand, symbols: &Symbols) -> Result<Value<Tensor>> {
+    Ok(match operand {
+        Operand::None | Operand::Tensor(_) | Operand::Plan(_) | Operand::List(_) => Value::None,
         Operand::Bool(it) => Value::Bool(*it),
         Operand::Int(it) => Value::int(*it),
         Operand::Float(it) => Value::Float(*it),
@@ -41,14 +44,33 @@ pub(super) fn value_of(operand: &Operand, tensor: &dyn Fn(TensorId) -> Tensor) -
         Operand::Device(it) => Value::Device(it.clone()),
         Operand::Layout(it) => Value::Layout(*it),
         Operand::MemoryFormat(it) => Value::MemoryFormat(*it),
-        Operand::Tensor(it) => Value::Tensor(tensor(*it)),
-        // Whoever runs plans takes them out before.
-        Operand::Plan(_) => Value::None,
-        Operand::List(items) => Value::List(items.iter().map(|it| value_of(it, tensor)).collect()),
-    }
+        Operand::Expr(it) => match it.eval(&|symbol| symbols.get(symbol).copied())? {
+            Number::Int(it) => Value::int(it),
+            Number::Float(it) => Value::Float(it),
+            Number::Bool(it) => Value::Bool(it),
+        },
+    })
 }
 
-/// The error of what only a run knows.
-pub(super) fn symbolic(it: &dyn std::fmt::Display) -> Diagnostic {
-    Diagnostic::new(Code::NotImplemented, format!("{it} is known to a run alone, and a plan has numbers"))
+/// What the data has decided, by symbol.
+pub(super) type Symbols = FxHashMap<Symbol, Number>;
+
+/// Gives the symbols of an operand the values that they have here. Tensors are for the caller to look at.
+pub(super) fn learn_number(operand: &Operand, value: &Value<Tensor>, symbols: &mut Symbols) {
+    let number = match value.as_scalar() {
+        Some(Scalar::Bool(it)) => Number::Bool(it),
+        Some(Scalar::Int(it)) => Number::Int(it),
+        Some(Scalar::Float(it)) => Number::Float(it),
+        Some(Scalar::Complex(_)) | None => return,
+    };
+    let symbol = match operand {
+        Operand::Expr(Expr::Int(it)) => it.as_symbol().cloned(),
+        Operand::Expr(Expr::Float(it)) => it.as_symbol().cloned(),
+        // A bool that the data decides is the question whether an int is one.
+        Operand::Expr(it) => it.symbols().pop(),
+        _ => None,
+    };
+    if let Some(symbol) = symbol {
+        symbols.insert(symbol, number);
+    }
 }

@@ -1,3 +1,4 @@
 //! Graphs that are run, and propagated through, from their beginning to their end.
 
+mod plans;
 mod walk;
