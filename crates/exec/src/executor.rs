@@ -105,9 +105,17 @@ impl<'a> Executor<'a> {
             },
             None => args.unsupported(format!("the operator {} has no kernel", args.op.name)),
         };
-        // A kernel that lacks a dtype leaves the call to the decomposition.
+        // A kernel that lacks a dtype leaves the call to the decomposition, if that gives the dtype that was promised: a product of
+        // bools is no sum of ints.
         if refusal.code() == Code::NotImplemented && args.op.def.decompose.is_some() {
-            return self.decompose(args);
+            let results = self.decompose(args)?;
+            let is_promised = |(result, output): (&Value<Tensor>, &Output)| match (result, output) {
+                (Value::Tensor(result), Output::Tensor(meta)) => result.dtype() == meta.dtype,
+                (_, _) => true,
+            };
+            if kernel.is_none() || results.iter().zip(outputs).all(is_promised) {
+                return Ok(results);
+            }
         }
         Err(refusal)
     }

@@ -2,7 +2,7 @@
 //! branches, bodies that write, products that change sides, refusals that lead to decompositions, names in errors.
 
 use std::sync::Arc;
-use tracefx_core::{Complex64, DType, Device, Result, Scalar, Tensor};
+use tracefx_core::{Code, Complex64, DType, Device, Result, Scalar, Tensor};
 use tracefx_exec::{BoundPlan, Executor, Interpreter, LOOP_STEPS, plan};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, TensorKind, TensorMeta};
 use tracefx_ops::{Value, registry};
@@ -272,4 +272,19 @@ fn a_plan_gives_what_the_interpreter_gives_or_refuses() {
         );
         (m, vec![t(seq(&[2, 2])), t(seq(&[2, 2]))])
     });
+}
+
+#[test]
+fn products_of_nothing_and_of_bools() {
+    let executor = Executor::new(registry(), tracefx_cpu::kernels());
+    let call = |name: &str, args: &[Value<Tensor>]| executor.call(name, args, &[]);
+    // No matrices, whose right sides are one and the same.
+    let none = Tensor::zeros(DType::Float32, &[0, 2, 3]).unwrap();
+    let shared = seq(&[3, 4]).as_strided(&[0, 3, 4], &[0, 4, 1], 0).unwrap();
+    let product = call("aten.bmm.default", &[t(none), t(shared)]).unwrap().remove(0);
+    assert!(matches!(&product, Value::Tensor(it) if it.sizes() == [0, 2, 4]), "{product:?}");
+    // A sum of ints is no product of bools.
+    let bools = t(Tensor::zeros(DType::Bool, &[0]).unwrap());
+    let refused = call("aten.matmul.default", &[bools.clone(), bools]).unwrap_err();
+    assert_eq!(refused.code(), Code::NotImplemented, "{refused}");
 }
