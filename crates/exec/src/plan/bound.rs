@@ -129,19 +129,6 @@ impl BoundPlan {
         &self.plan
     }
 
-    /// The bytes of the memory that it keeps from run to run.
-    pub fn memory(&self) -> usize {
-        let mut seen = Vec::new();
-        for (storage, buffer) in self.storages.iter().zip(&self.plan.buffers) {
-            if let (Some(storage), Buffer::Scratch) = (storage, buffer)
-                && !seen.iter().any(|it: &&Storage| it.is_same(storage))
-            {
-                seen.push(storage);
-            }
-        }
-        seen.iter().map(|it| it.len()).sum()
-    }
-
     /// Runs the plan. `watch` is told before each step how many were run, and how many there are; an error of it stops the
     /// run.
     ///

@@ -272,10 +272,10 @@ impl Tracing<'_> {
         if fresh.dense.is_empty() && !fresh.is_unknown && !outputs.is_empty() {
             return Ok(results);
         }
+        // Where a kernel fills what it is given and the data decides that, it refuses, and the decomposition makes it.
+        let is_made = fresh.is_unknown || matches!(kernel, Some(Kernel::Make(_)));
         let given = match kernel {
-            Some(Kernel::Make(_)) => operands_of(&results),
-            // The kernel refuses, and the decomposition makes what the data decides.
-            Some(_) if fresh.is_unknown => operands_of(&results),
+            Some(_) if is_made => operands_of(&results),
             Some(_) => fresh.dense.iter().map(|(dense, _)| Operand::Tensor(id_of(*dense))).collect(),
             // An assertion, of which only the data says whether it holds.
             None if fresh.dense.is_empty() && args.op.def.decompose.is_none() => operands_of(&results),
@@ -289,7 +289,7 @@ impl Tracing<'_> {
         };
         self.writes |= args.op.may_write();
         self.push(Action::call(&args.op.name, operands_of(&args.values), given))?;
-        if !fresh.is_unknown && !matches!(kernel, Some(Kernel::Make(_))) {
+        if !is_made {
             for (dense, result) in fresh.dense.into_iter().filter(|(dense, result)| dense != result) {
                 self.push(Action::Copy { from: id_of(dense), to: id_of(result) })?;
             }
