@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use tracefx_core::{Result, Tensor};
 use tracefx_ops::{Args, Value};
+use tracefx_plan::Fused;
 
 /// What computes an operator.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +34,13 @@ pub type Prepare = fn(&Args<'_, Tensor>, &dyn Fn(usize) -> bool) -> Result<Optio
 /// What fills the results of a call, some of whose arguments are known to it.
 pub type Prepared = dyn Fn(&Args<'_, Tensor>, &[Tensor]) -> Result<()> + Send + Sync;
 
+/// What makes a [`PreparedFused`] of a fused step with the tensors of a run. It reads the parameters of the step
+/// ([`Fused::parameters`]), and is asked again when one of them has changed.
+pub type PrepareFused = fn(&Fused<Tensor>) -> Result<Box<PreparedFused>>;
+
+/// What runs a fused step whose parameters are as they were.
+pub type PreparedFused = dyn Fn(&Fused<Tensor>) -> Result<()> + Send + Sync;
+
 /// What computes a custom operator: any function that gives the results, one per result of the schema. Arguments that the
 /// schema marks as mutated it writes to. The executor checks what it gives.
 pub type HostKernel = dyn Fn(&Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> + Send + Sync;
@@ -43,6 +51,7 @@ pub type HostKernel = dyn Fn(&Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> + 
 pub struct Kernels {
     table: Arc<FxHashMap<&'static str, Kernel>>,
     host: Arc<FxHashMap<String, Arc<HostKernel>>>,
+    fused: Option<PrepareFused>,
 }
 
 impl Kernels {
@@ -55,7 +64,17 @@ impl Kernels {
         for &(op, kernel) in tables.iter().copied().flatten() {
             assert!(table.insert(op, kernel).is_none(), "{op} has two kernels");
         }
-        Kernels { table: Arc::new(table), host: Arc::default() }
+        Kernels { table: Arc::new(table), host: Arc::default(), fused: None }
+    }
+
+    /// These kernels with that of fused steps.
+    pub fn with_fused(self, prepare: PrepareFused) -> Self {
+        Kernels { fused: Some(prepare), ..self }
+    }
+
+    /// What runs fused steps. A backend without it runs plans without them.
+    pub fn fused(&self) -> Option<PrepareFused> {
+        self.fused
     }
 
     /// Gives a custom operator its kernel, in the place of one that it may have had.

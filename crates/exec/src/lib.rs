@@ -36,7 +36,7 @@ pub use executor::Executor;
 pub use gradient::Pullback;
 pub use higher_order::HIGHER_ORDER;
 pub use interpreter::Interpreter;
-pub use kernels::{HostKernel, Kernel, Kernels, Prepare, Prepared};
+pub use kernels::{HostKernel, Kernel, Kernels, Prepare, PrepareFused, Prepared, PreparedFused};
 pub use lower::{GraphTracer, Tracer, lower};
 pub use note_values::{note_values, propagate_node};
 pub use plan::{BoundPlan, fits, plan};

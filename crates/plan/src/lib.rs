@@ -28,12 +28,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod fused;
 mod memory;
 mod operand;
 mod plan;
 mod print;
 mod validate;
 
+pub use fused::{Activation, BatchNorm, Convolution, Epilogue, Fused, Product};
 pub use memory::{Lifetime, Slots, assign_slots};
 pub use operand::Operand;
 pub use plan::{Action, Buffer, BufferId, Extent, Plan, Step, TensorId, TensorView};

@@ -1,6 +1,6 @@
 //! The plan: its buffers, the tensors that look at them, and its steps.
 
-use crate::Operand;
+use crate::{Fused, Operand};
 use std::sync::Arc;
 use tracefx_core::{DType, Dims, Storage, has_contiguous_strides, storage_span};
 use tracefx_sym::SymInt;
@@ -55,6 +55,8 @@ pub enum Action {
         /// The results that the kernel computes, one per result of the schema: row-major tensors that begin their buffers.
         results: Vec<Operand>,
     },
+    /// Computes what several operators of the program do.
+    Fused(Fused<TensorId>),
     /// Writes the elements of one tensor into the places of another, which it broadcasts to: what an operator in place does
     /// last.
     Copy {
@@ -116,7 +118,7 @@ impl Action {
     pub fn has_expr(&self) -> bool {
         match self {
             Action::Call { args, .. } => args.iter().any(Operand::has_expr),
-            Action::Copy { .. } => false,
+            Action::Fused(_) | Action::Copy { .. } => false,
             Action::ControlFlow { operands, .. } => operands.iter().any(Operand::has_expr),
         }
     }
@@ -125,6 +127,7 @@ impl Action {
     pub fn for_each_tensor(&self, visit: &mut dyn FnMut(TensorId)) {
         match self {
             Action::Call { args, results, .. } => args.iter().chain(results).for_each(|it| it.for_each_tensor(visit)),
+            Action::Fused(it) => it.inputs().into_iter().chain([it.result()]).for_each(|it| visit(*it)),
             Action::Copy { from, to } => [*from, *to].into_iter().for_each(visit),
             Action::ControlFlow { operands, results, .. } => {
                 operands.iter().chain([results]).for_each(|it| it.for_each_tensor(visit));

@@ -1,6 +1,6 @@
 //! The text of a plan: one line a step, with the tensors that it gives, and the node that it is from.
 
-use crate::{Action, Buffer, Operand, Plan, TensorId, TensorView};
+use crate::{Action, Activation, Buffer, Fused, Operand, Plan, TensorId, TensorView};
 use std::fmt::{self, Display, Formatter, Write};
 use tracefx_sym::Expr;
 
@@ -27,6 +27,12 @@ impl Plan {
                     let equals = if results.is_empty() { "" } else { " = " };
                     write!(f, "{equals}{op}(")?;
                     self.list(f, args, &|f, it| self.operand(f, it))?;
+                    f.write_char(')')?;
+                }
+                Action::Fused(fused) => {
+                    self.typed(f, &Operand::Tensor(*fused.result()))?;
+                    write!(f, " = {}(", fused.name())?;
+                    self.fused(f, fused)?;
                     f.write_char(')')?;
                 }
                 Action::Copy { from, to } => {
@@ -58,6 +64,45 @@ impl Plan {
             }
             single => self.operand(f, single),
         }
+    }
+
+    fn fused(&self, f: &mut Formatter<'_>, fused: &Fused<TensorId>) -> fmt::Result {
+        let epilogue = match fused {
+            Fused::Convolution(it) => {
+                self.tensor_name(f, it.input)?;
+                f.write_str(", ")?;
+                self.tensor_name(f, it.weight)?;
+                write!(f, ", stride={:?}, padding={:?}", it.stride, it.padding)?;
+                write!(f, ", dilation={:?}, groups={}", it.dilation, it.groups)?;
+                &it.epilogue
+            }
+            Fused::Product(it) => {
+                self.tensor_name(f, it.lhs)?;
+                f.write_str(", ")?;
+                self.tensor_name(f, it.rhs)?;
+                &it.epilogue
+            }
+        };
+        let mut named = |name: &str, tensor: &Option<TensorId>| match tensor {
+            Some(id) => {
+                write!(f, ", {name}=")?;
+                self.tensor_name(f, *id)
+            }
+            None => Ok(()),
+        };
+        named("bias", &epilogue.bias)?;
+        if let Some(norm) = &epilogue.norm {
+            named("norm_weight", &norm.weight)?;
+            named("norm_bias", &norm.bias)?;
+            named("mean", &Some(norm.mean))?;
+            named("var", &Some(norm.var))?;
+        }
+        named("residual", &epilogue.residual)?;
+        if epilogue.norm.is_some() || epilogue.activation != Activation::Identity {
+            let eps = epilogue.norm.as_ref().map(|it| format!(", eps={:?}", it.eps)).unwrap_or_default();
+            write!(f, "{eps}, activation={:?}", epilogue.activation)?;
+        }
+        Ok(())
     }
 
     fn list(&self, f: &mut Formatter<'_>, items: &[Operand], print: &Print<'_>) -> fmt::Result {

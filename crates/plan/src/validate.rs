@@ -1,7 +1,7 @@
 //! What every plan holds to, so that whoever runs one need not look: it is asked of a plan that comes from a file.
 
-use crate::{Action, Buffer, Operand, Plan, Step, TensorId};
-use tracefx_core::{Code, Diagnostic, Result};
+use crate::{Action, Buffer, Fused, Operand, Plan, Step, TensorId};
+use tracefx_core::{Code, DType, Diagnostic, Dims, Result};
 
 impl Plan {
     /// Checks the plan.
@@ -9,7 +9,7 @@ impl Plan {
     /// # Errors
     /// `GraphInvalid` where a tensor or a buffer is named that is not there; where a step reads memory of the plan that no
     /// step has written; where a call gives a tensor that is not row-major, does not begin its buffer, or is memory of the
-    /// program; where a copy converts or stays in its buffer; where what it gives is memory of its own. `ViewOutOfBounds` where a tensor leaves its constant.
+    /// program; where the tensors of a fused step are not of float32, or of sizes that do not fit; where a copy converts or stays in its buffer; where what it gives is memory of its own. `ViewOutOfBounds` where a tensor leaves its constant.
     pub fn validate(&self) -> Result<()> {
         let mut written = vec![false; self.buffers.len()];
         for (at, view) in self.tensors.iter().enumerate() {
@@ -65,6 +65,15 @@ impl Plan {
                 });
                 wrong.map_or(Ok(()), |id| Err(invalid(format!("a call gives %{}, which is no new tensor", id.0))))
             }
+            Action::Fused(fused) => {
+                let all = fused.inputs().into_iter().chain([fused.result()]);
+                all.copied().map(Operand::Tensor).try_for_each(|it| self.exists(&it))?;
+                let inputs = fused.inputs().into_iter().copied().map(Operand::Tensor);
+                inputs.clone().try_for_each(|it| self.is_written(&it, written))?;
+                self.check_fused(fused)?;
+                written[self.tensor(*fused.result()).buffer.0 as usize] = true;
+                Ok(())
+            }
             Action::Copy { from, to } => {
                 [from, to].into_iter().try_for_each(|it| self.exists(&Operand::Tensor(*it)))?;
                 self.is_written(&Operand::Tensor(*from), written)?;
@@ -88,6 +97,65 @@ impl Plan {
         }
     }
 
+    /// What a fused step computes goes by the sizes of its tensors, which are numbers.
+    fn check_fused(&self, fused: &Fused<TensorId>) -> Result<()> {
+        let sizes = |id: TensorId| -> Result<Dims> {
+            let view = self.tensor(id);
+            let extent = view.known().filter(|_| view.dtype == DType::Float32);
+            let what = || invalid(format!("%{} is not of float32, or the data decides its sizes", id.0));
+            extent.map(|it| it.sizes).ok_or_else(what)
+        };
+        let whole = |id: TensorId| match self.tensor(id).known() {
+            Some(extent) if extent.is_row_major() => Ok(extent.sizes),
+            _ => Err(invalid(format!("%{} is not row-major", id.0))),
+        };
+        let result = whole(*fused.result())?;
+        let buffer = self.tensor(*fused.result()).buffer;
+        if !matches!(self.buffer(buffer), Buffer::Scratch | Buffer::Result) {
+            return Err(invalid(format!("a step gives %{}, which is no new tensor", fused.result().0)));
+        }
+        if fused.inputs().iter().any(|it| self.tensor(**it).buffer == buffer) {
+            return Err(invalid(format!("a step writes %{}, whose memory it reads", fused.result().0)));
+        }
+        let (wanted, epilogue) = match fused {
+            Fused::Convolution(it) => {
+                let (input, weight) = (whole(it.input)?, sizes(it.weight)?);
+                let ([n, h, w, c], [o, per_group, kh, kw]) = (rank4(&input)?, rank4(&weight)?);
+                let points = |dim: usize, image: usize, kernel: usize| {
+                    let reach = kernel.checked_sub(1)?.checked_mul(it.dilation[dim])?.checked_add(1)?;
+                    let room = it.padding[dim].checked_mul(2)?.checked_add(image)?.checked_sub(reach)?;
+                    Some(room.checked_div(it.stride[dim])? + 1)
+                };
+                let points = points(0, h, kh).zip(points(1, w, kw));
+                let fits = it.groups > 0 && per_group.checked_mul(it.groups) == Some(c) && o % it.groups == 0;
+                let points = points.filter(|_| fits && it.dilation.iter().all(|&it| it > 0));
+                let (oh, ow) = points.ok_or_else(|| invalid("a convolution's sizes do not fit".to_owned()))?;
+                (Dims::from_slice(&[n, oh, ow, o]), &it.epilogue)
+            }
+            Fused::Product(it) => {
+                let (lhs, rhs) = (whole(it.lhs)?, sizes(it.rhs)?);
+                match (&lhs[..], &rhs[..]) {
+                    (&[m, k], &[n_rows, n]) if k == n_rows => (Dims::from_slice(&[m, n]), &it.epilogue),
+                    _ => return Err(invalid(format!("a product of {lhs:?} and {rhs:?}"))),
+                }
+            }
+        };
+        if result != wanted {
+            return Err(invalid(format!("a step gives {wanted:?}, and %{} is {result:?}", fused.result().0)));
+        }
+        let n_channels = wanted[wanted.len() - 1];
+        for &id in epilogue.parameters() {
+            let sizes = sizes(id)?;
+            if sizes[..] != [n_channels] {
+                return Err(invalid(format!("%{} is {sizes:?}, and there are {n_channels} channels", id.0)));
+            }
+        }
+        match epilogue.residual {
+            Some(id) if whole(id)? != wanted => Err(invalid(format!("the residual %{} is not like the result", id.0))),
+            _ => Ok(()),
+        }
+    }
+
     fn exists(&self, operand: &Operand) -> Result<()> {
         self.all(operand, &|id| (id.0 as usize) < self.tensors.len(), "is not there")
     }
@@ -101,6 +169,10 @@ impl Plan {
         operand.for_each_tensor(&mut |id| wrong = wrong.or(Some(id).filter(|&it| !holds(it))));
         wrong.map_or(Ok(()), |id| Err(invalid(format!("the tensor %{} {else_it}", id.0))))
     }
+}
+
+fn rank4(sizes: &[usize]) -> Result<[usize; 4]> {
+    sizes.try_into().map_err(|_| invalid(format!("{sizes:?} are not the sizes of a convolution")))
 }
 
 fn invalid(what: String) -> Diagnostic {

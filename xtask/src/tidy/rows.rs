@@ -19,6 +19,7 @@ const ROWS: &[(&str, u8)] = &[
     ("exec", 3),
     ("types", 3),
     ("rewrite", 4),
+    ("compile", 4),
     ("export", 5),
     ("wire", 6),
     ("pt2", 6),

@@ -6,14 +6,14 @@
 use super::operands::{Symbols, learn_number, plain_value};
 use crate::higher_order::{self, Operands};
 use crate::run::{Run, Running, Watch};
-use crate::{Executor, Kernel, Kernels, Prepared, assign};
+use crate::{Executor, Kernel, Kernels, PrepareFused, Prepared, PreparedFused, assign};
 use std::cell::RefCell;
 use std::fmt;
 use std::mem::take;
 use std::sync::Arc;
 use tracefx_core::{Code, Diagnostic, Result, Storage, Tensor};
 use tracefx_ops::{Args, Op, Registry, Value};
-use tracefx_plan::{Action, Buffer, Extent, Lifetime, Operand, Plan, Step, TensorId, TensorView, assign_slots};
+use tracefx_plan::{Action, Buffer, Extent, Fused, Lifetime, Operand, Plan, Step, TensorId, TensorView, assign_slots};
 use tracefx_sym::Value as Number;
 
 /// A plan that is ready to run, with the memory that a run takes. One run at a time; for others there can be others.
@@ -41,6 +41,7 @@ pub struct BoundPlan {
 enum Work {
     Copy,
     Call(Call),
+    Fused(FusedWork),
     ControlFlow(Vec<RefCell<BoundPlan>>),
 }
 
@@ -53,6 +54,14 @@ struct Call {
     /// The arguments that are the program's own, with their storages.
     constants: Vec<(usize, Storage)>,
     prepared: Preparation,
+}
+
+/// What runs a fused step.
+struct FusedWork {
+    prepare: PrepareFused,
+    made: Option<Box<PreparedFused>>,
+    /// What it was made of, and the versions.
+    of: Vec<(Storage, u64)>,
 }
 
 /// What the kernel made of the constant arguments.
@@ -71,6 +80,7 @@ enum Bound {
         args: Vec<Value<Tensor>>,
         results: Vec<Tensor>,
     },
+    Fused(Box<Fused<Tensor>>),
     /// From the first tensor to the second.
     Copy {
         between: Box<[Tensor; 2]>,
@@ -221,7 +231,7 @@ impl BoundPlan {
                 results.iter().zip(made).try_for_each(|(result, made)| self.receive(result, &made))
             }
             Action::ControlFlow { results, .. } => made.iter().try_for_each(|made| self.receive(results, made)),
-            Action::Copy { .. } => Ok(()),
+            Action::Fused(_) | Action::Copy { .. } => Ok(()),
         }
     }
 
@@ -301,6 +311,7 @@ impl BoundPlan {
                 }
                 Bound::Call { args, results: own.into_iter().map(|it| self.tensor(it)).collect::<Result<_>>()? }
             }
+            Action::Fused(fused) => Bound::Fused(Box::new(fused.try_map(&mut |id| self.tensor(*id))?)),
             Action::Copy { from, to } => Bound::Copy { between: Box::new([self.tensor(*from)?, self.tensor(*to)?]) },
             Action::ControlFlow { op, operands, .. } => {
                 let operands = operands.iter().map(|it| match it {
@@ -325,6 +336,7 @@ impl Bound {
                 *args = bound.values;
                 done
             }
+            (Bound::Fused(fused), Work::Fused(work)) => work.run(fused).map(|()| None),
             (Bound::ControlFlow { op, operands }, Work::ControlFlow(plans)) => {
                 let operand = |it: &Result<Value<Tensor>, usize>| match it {
                     Ok(value) => higher_order::Operand::Value(value.clone()),
@@ -337,7 +349,7 @@ impl Bound {
                 let made = higher_order::call(&Operands { name: op, operands: &given }, running, run)?;
                 own(made, operands.iter().flatten()).map(|it| Some(vec![it]))
             }
-            (Bound::Copy { .. } | Bound::Call { .. } | Bound::ControlFlow { .. }, _) => {
+            (Bound::Copy { .. } | Bound::Call { .. } | Bound::Fused(_) | Bound::ControlFlow { .. }, _) => {
                 unreachable!("a step and its work are made of one action")
             }
         }
@@ -415,6 +427,27 @@ impl Call {
     }
 }
 
+impl FusedWork {
+    fn run(&mut self, fused: &Fused<Tensor>) -> Result<()> {
+        let parameters = fused.parameters();
+        let is_known = |(at, (storage, version)): (&Tensor, &(Storage, u64))| {
+            at.storage().is_same(storage) && storage.version() == *version
+        };
+        if self.made.is_none() || !parameters.iter().copied().zip(&self.of).all(is_known) {
+            self.made = None;
+            self.of = parameters.iter().map(|it| (it.storage().clone(), it.storage().version())).collect();
+            self.made = Some((self.prepare)(fused)?);
+        }
+        self.made.as_ref().map_or(Ok(()), |run| run(fused))
+    }
+}
+
+impl fmt::Debug for FusedWork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FusedWork").field("of", &self.of).finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call").field("op", &self.op.name).finish_non_exhaustive()
@@ -481,6 +514,12 @@ fn work_of(plan: &Plan, step: &Step, registry: &Registry, kernels: &Kernels) -> 
     let (op, args, results) = match &step.action {
         Action::Call { op, args, results } => (op, args, results),
         Action::Copy { .. } => return Ok(Work::Copy),
+        Action::Fused(fused) => {
+            let what =
+                || Diagnostic::new(Code::NotImplemented, format!("there is no kernel for a fused {}", fused.name()));
+            let prepare = kernels.fused().ok_or_else(what)?;
+            return Ok(Work::Fused(FusedWork { prepare, made: None, of: Vec::new() }));
+        }
         Action::ControlFlow { plans, .. } => {
             let bound =
                 plans.iter().map(|it| BoundPlan::new(Arc::new(it.clone()), registry, kernels).map(RefCell::new));

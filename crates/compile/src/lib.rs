@@ -1,0 +1,31 @@
+//! Compiles plans: fewer and faster steps that compute the same.
+//!
+//! A plan as it is traced calls one kernel for each operator of the program. The passes of this crate look at nothing but the plan: what a
+//! step computes is its operator's name, and who reads what it gives is known from the buffers ([`Uses`]). Each pass has a file. What may change the last
+//! bits of a result is done only with [`Precision::Fast`].
+#![forbid(unsafe_code)]
+
+mod uses;
+
+use tracefx_ops::Registry;
+use tracefx_plan::{Action, Plan};
+
+/// What a compiled plan may change in the numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Precision {
+    /// Nothing: each operator is rounded as it is by itself.
+    Strict,
+    /// The last bits: batch normalisations are folded into weights, and sums have other orders.
+    #[default]
+    Fast,
+}
+
+/// The same program in fewer steps, with the plans of its control flow.
+pub fn compile(mut plan: Plan, registry: &Registry, precision: Precision) -> Plan {
+    for step in &mut plan.steps {
+        if let Action::ControlFlow { plans, .. } = &mut step.action {
+            *plans = std::mem::take(plans).into_iter().map(|it| compile(it, registry, precision)).collect();
+        }
+    }
+    plan
+}

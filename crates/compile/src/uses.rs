@@ -1,0 +1,64 @@
+//! Which steps read and write each buffer of a plan.
+
+use tracefx_ops::{Op, Registry};
+use tracefx_plan::{Action, Buffer, BufferId, Operand, Plan, TensorId};
+
+/// The uses of the buffers of a plan, by the numbers of its steps.
+#[derive(Debug)]
+pub(crate) struct Uses {
+    buffers: Vec<BufferUses>,
+}
+
+/// The uses of one buffer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BufferUses {
+    /// The steps that read it, in order, once for each operand.
+    pub(crate) readers: Vec<usize>,
+    /// The steps that write to it, in order.
+    pub(crate) writers: Vec<usize>,
+    /// Whether the plan gives it, or takes it.
+    pub(crate) is_outer: bool,
+}
+
+impl Uses {
+    /// The uses of all buffers.
+    pub(crate) fn of(plan: &Plan, registry: &Registry) -> Self {
+        let mut buffers = vec![BufferUses::default(); plan.buffers.len()];
+        let buffer = |id: TensorId| plan.tensor(id).buffer.0 as usize;
+        for (at, step) in plan.steps.iter().enumerate() {
+            match &step.action {
+                Action::Call { op, args, results } => {
+                    // What its schema does not know writes wherever it can.
+                    if registry.get(op).is_none_or(Op::may_write) {
+                        args.iter().for_each(|it| it.for_each_tensor(&mut |id| buffers[buffer(id)].writers.push(at)));
+                    }
+                    args.iter().for_each(|it| it.for_each_tensor(&mut |id| buffers[buffer(id)].readers.push(at)));
+                    results.iter().for_each(|it| it.for_each_tensor(&mut |id| buffers[buffer(id)].writers.push(at)));
+                }
+                Action::Fused(fused) => {
+                    fused.inputs().into_iter().for_each(|it| buffers[buffer(*it)].readers.push(at));
+                    buffers[buffer(*fused.result())].writers.push(at);
+                }
+                Action::Copy { from, to } => {
+                    buffers[buffer(*from)].readers.push(at);
+                    buffers[buffer(*to)].writers.push(at);
+                }
+                Action::ControlFlow { operands, results, .. } => {
+                    operands.iter().for_each(|it| it.for_each_tensor(&mut |id| buffers[buffer(id)].readers.push(at)));
+                    results.for_each_tensor(&mut |id| buffers[buffer(id)].writers.push(at));
+                }
+            }
+        }
+        let mut outer = |it: &Operand| it.for_each_tensor(&mut |id| buffers[buffer(id)].is_outer = true);
+        plan.inputs.iter().chain([&plan.output]).for_each(&mut outer);
+        for (uses, buffer) in buffers.iter_mut().zip(&plan.buffers) {
+            uses.is_outer |= matches!(buffer, Buffer::Input(_) | Buffer::Constant(_));
+        }
+        Uses { buffers }
+    }
+
+    /// The uses of one buffer.
+    pub(crate) fn buffer(&self, id: BufferId) -> &BufferUses {
+        &self.buffers[id.0 as usize]
+    }
+}

@@ -1,0 +1,200 @@
+//! Fused steps: what several operators of the program compute, in one step. Their tensors are of the type `T`: numbers of a plan's
+//! tensors in a plan, tensors when it runs.
+
+/// What a fused step computes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fused<T> {
+    /// A convolution.
+    Convolution(Convolution<T>),
+    /// A matrix product.
+    Product(Product<T>),
+}
+
+/// A convolution of channels-last images in float32: `result = epilogue(convolution(input, weight))`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Convolution<T> {
+    /// The images, `[N, H, W, C]`, row-major.
+    pub input: T,
+    /// The filters as PyTorch has them, `[O, C / groups, KH, KW]`, with any strides.
+    pub weight: T,
+    /// The strides of height and width.
+    pub stride: [usize; 2],
+    /// The padding of both sides of height and width.
+    pub padding: [usize; 2],
+    /// The distances of taps.
+    pub dilation: [usize; 2],
+    /// Channels are convolved in so many groups.
+    pub groups: usize,
+    /// What follows.
+    pub epilogue: Epilogue<T>,
+    /// What it gives, `[N, OH, OW, O]`, row-major.
+    pub result: T,
+}
+
+/// A product of matrices in float32: `result = epilogue(lhs @ rhs)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Product<T> {
+    /// The rows, `[M, K]`, row-major.
+    pub lhs: T,
+    /// The columns, `[K, N]`, with any strides.
+    pub rhs: T,
+    /// What follows.
+    pub epilogue: Epilogue<T>,
+    /// What it gives, `[M, N]`, row-major.
+    pub result: T,
+}
+
+/// What follows a product or a convolution, in this order: the bias of each channel is added, channels are normalised, the residual is added, and
+/// the activation is applied. A channel is an index of the last dimension of the result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Epilogue<T> {
+    /// A number for each channel.
+    pub bias: Option<T>,
+    /// Batch normalisation with the statistics of training.
+    pub norm: Option<BatchNorm<T>>,
+    /// A tensor like the result, row-major.
+    pub residual: Option<T>,
+    /// What is applied to each element at the end.
+    pub activation: Activation,
+}
+
+/// `(x - mean) / sqrt(var + eps) * weight + bias`, each a number for each channel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BatchNorm<T> {
+    /// The factors; one where there are none.
+    pub weight: Option<T>,
+    /// What is added; zero where there is nothing.
+    pub bias: Option<T>,
+    /// The running means.
+    pub mean: T,
+    /// The running variances.
+    pub var: T,
+    /// What is added to the variances.
+    pub eps: f64,
+}
+
+/// A function of one number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Activation {
+    /// The number itself.
+    Identity,
+    /// The number within these limits; not a number stays so. ReLU is `Clamp { min: 0.0, max: f32::INFINITY }`.
+    Clamp {
+        /// The lower limit.
+        min: f32,
+        /// The upper limit.
+        max: f32,
+    },
+    /// `aten.leaky_relu`, with the slope below zero.
+    LeakyRelu(f32),
+    /// `aten.sigmoid`.
+    Sigmoid,
+    /// `aten.silu`.
+    Silu,
+    /// `aten.hardsigmoid`.
+    HardSigmoid,
+    /// `aten.hardswish`.
+    HardSwish,
+    /// `aten.tanh`.
+    Tanh,
+    /// `aten.gelu`, by the error function.
+    Gelu,
+    /// `aten.gelu` with `approximate="tanh"`.
+    GeluTanh,
+}
+
+impl<T> Fused<T> {
+    /// The name of the step in a printed plan.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Fused::Convolution(_) => "convolution",
+            Fused::Product(_) => "product",
+        }
+    }
+
+    /// The tensors that it reads, in the order of the fields.
+    pub fn inputs(&self) -> Vec<&T> {
+        let (first, epilogue) = match self {
+            Fused::Convolution(it) => ([&it.input, &it.weight], &it.epilogue),
+            Fused::Product(it) => ([&it.lhs, &it.rhs], &it.epilogue),
+        };
+        first.into_iter().chain(epilogue.tensors()).collect()
+    }
+
+    /// The tensors of which something is made once and kept until they change: weights, and what is folded into them.
+    pub fn parameters(&self) -> Vec<&T> {
+        let (weight, epilogue) = match self {
+            Fused::Convolution(it) => (&it.weight, &it.epilogue),
+            Fused::Product(it) => (&it.rhs, &it.epilogue),
+        };
+        [weight].into_iter().chain(epilogue.parameters()).collect()
+    }
+
+    /// The tensor that it writes, all of it.
+    pub fn result(&self) -> &T {
+        match self {
+            Fused::Convolution(it) => &it.result,
+            Fused::Product(it) => &it.result,
+        }
+    }
+
+    /// The same step on other tensors.
+    ///
+    /// # Errors
+    /// The first that `tensor` gives.
+    pub fn try_map<U, E>(&self, tensor: &mut dyn FnMut(&T) -> Result<U, E>) -> Result<Fused<U>, E> {
+        Ok(match self {
+            Fused::Convolution(it) => Fused::Convolution(Convolution {
+                input: tensor(&it.input)?,
+                weight: tensor(&it.weight)?,
+                stride: it.stride,
+                padding: it.padding,
+                dilation: it.dilation,
+                groups: it.groups,
+                epilogue: it.epilogue.try_map(tensor)?,
+                result: tensor(&it.result)?,
+            }),
+            Fused::Product(it) => Fused::Product(Product {
+                lhs: tensor(&it.lhs)?,
+                rhs: tensor(&it.rhs)?,
+                epilogue: it.epilogue.try_map(tensor)?,
+                result: tensor(&it.result)?,
+            }),
+        })
+    }
+}
+
+impl<T> Epilogue<T> {
+    /// Nothing.
+    pub fn none() -> Self {
+        Epilogue { bias: None, norm: None, residual: None, activation: Activation::Identity }
+    }
+
+    /// The tensors that it reads, in the order of the fields.
+    pub fn tensors(&self) -> impl Iterator<Item = &T> {
+        self.parameters().chain(&self.residual)
+    }
+
+    /// The tensors of which something is made once.
+    pub fn parameters(&self) -> impl Iterator<Item = &T> {
+        let norm = self.norm.iter();
+        let norm = norm.flat_map(|it| it.weight.iter().chain(&it.bias).chain([&it.mean, &it.var]));
+        self.bias.iter().chain(norm)
+    }
+
+    fn try_map<U, E>(&self, tensor: &mut dyn FnMut(&T) -> Result<U, E>) -> Result<Epilogue<U>, E> {
+        let bias = self.bias.as_ref().map(&mut *tensor).transpose()?;
+        let norm = match &self.norm {
+            Some(it) => Some(BatchNorm {
+                weight: it.weight.as_ref().map(&mut *tensor).transpose()?,
+                bias: it.bias.as_ref().map(&mut *tensor).transpose()?,
+                mean: tensor(&it.mean)?,
+                var: tensor(&it.var)?,
+                eps: it.eps,
+            }),
+            None => None,
+        };
+        let residual = self.residual.as_ref().map(&mut *tensor).transpose()?;
+        Ok(Epilogue { bias, norm, residual, activation: self.activation })
+    }
+}
