@@ -5,6 +5,10 @@
 //! bits of a result is done only with [`Precision::Fast`].
 #![forbid(unsafe_code)]
 
+mod epilogue;
+mod in_place;
+mod layout;
+mod products;
 mod uses;
 
 use tracefx_ops::Registry;
@@ -26,6 +30,11 @@ pub fn compile(mut plan: Plan, registry: &Registry, precision: Precision) -> Pla
         if let Action::ControlFlow { plans, .. } = &mut step.action {
             *plans = std::mem::take(plans).into_iter().map(|it| compile(it, registry, precision)).collect();
         }
+    }
+    in_place::without_copies(&mut plan, registry);
+    if precision == Precision::Fast {
+        layout::channels_last(&mut plan, registry);
+        products::products(&mut plan, registry);
     }
     plan
 }

@@ -48,6 +48,8 @@ pub use passes::{HostPass, PassCall, PassReply, PassRequest, host_pass, pass_typ
 pub use runner::{Mode, RunLimits, Runner};
 pub use shapes::{finish_shapes, shape_session};
 pub use tensors::{Values, read_inputs, read_tensors, write_outputs, write_tensors};
+/// What plans may change in the numbers.
+pub use tracefx_compile::Precision;
 /// Bytes that an [`Opening`] wants.
 pub use tracefx_pt2::Request;
 /// How programs are written as PyTorch's archives.

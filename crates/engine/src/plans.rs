@@ -5,6 +5,7 @@ use crate::Library;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use tracefx_compile::{Precision, compile};
 use tracefx_core::{Code, Result, Tensor};
 use tracefx_exec::{BoundPlan, Watch, fits, plan};
 use tracefx_ir::{GraphModule, TensorMeta};
@@ -20,6 +21,8 @@ const MAX_IDLE: usize = 2;
 /// The plans of one module, those used last in front.
 #[derive(Default)]
 pub(crate) struct Plans {
+    /// What they may change in the numbers.
+    precision: Precision,
     known: Mutex<Vec<Planned>>,
     /// Whether the module is one that is not planned.
     is_refused: AtomicBool,
@@ -32,6 +35,11 @@ struct Planned {
 }
 
 impl Plans {
+    /// No plans yet.
+    pub(crate) fn new(precision: Precision) -> Self {
+        Plans { precision, ..Plans::default() }
+    }
+
     /// The plan for inputs like these.
     ///
     /// # Errors
@@ -43,7 +51,11 @@ impl Plans {
         }
         let metas: Vec<_> = inputs.iter().map(|it| it.map(&mut TensorMeta::of)).collect();
         let executor = library.executor();
-        Ok(Arc::new(plan(module, &metas, executor.registry(), executor.kernels())?))
+        let traced = plan(module, &metas, executor.registry(), executor.kernels())?;
+        // A backend without fused steps runs the plan as it is traced.
+        let has_fused = executor.kernels().fused().is_some();
+        let made = if has_fused { compile(traced, executor.registry(), self.precision) } else { traced };
+        Ok(Arc::new(made))
     }
 
     /// Runs the module by a plan; nothing where there can be none, for a plan refuses what the interpreter may take.

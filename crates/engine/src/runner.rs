@@ -4,6 +4,7 @@ use crate::Library;
 use crate::plans::Plans;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tracefx_compile::Precision;
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_exec::{Interpreter, LOOP_STEPS, Watch};
 use tracefx_export::{ExportedProgram, InputChecker};
@@ -53,7 +54,7 @@ impl RunLimits {
     }
 }
 
-/// How a program is run. Both ways give the same, to the bit.
+/// How a program is run. Both ways give the same: to the bit, with [`Precision::Strict`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Node by node.
@@ -129,6 +130,13 @@ impl Runner {
     #[must_use]
     pub fn with_mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
+        self
+    }
+
+    /// The same, with plans that may change this much in the numbers.
+    #[must_use]
+    pub fn with_precision(mut self, precision: Precision) -> Self {
+        self.plans = Plans::new(precision);
         self
     }
 

@@ -8,6 +8,8 @@ pub enum Fused<T> {
     Convolution(Convolution<T>),
     /// A matrix product.
     Product(Product<T>),
+    /// A pooling.
+    Pool(Pool<T>),
 }
 
 /// A convolution of channels-last images in float32: `result = epilogue(convolution(input, weight))`.
@@ -42,6 +44,39 @@ pub struct Product<T> {
     pub epilogue: Epilogue<T>,
     /// What it gives, `[M, N]`, row-major.
     pub result: T,
+}
+
+/// A pooling of channels-last images in float32.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pool<T> {
+    /// The images, `[N, H, W, C]`, row-major.
+    pub input: T,
+    /// The sizes of a window.
+    pub kernel: [usize; 2],
+    /// The distances of windows.
+    pub stride: [usize; 2],
+    /// The padding of both sides of height and width.
+    pub padding: [usize; 2],
+    /// The distances of the elements of a window.
+    pub dilation: [usize; 2],
+    /// What is computed of a window.
+    pub reduction: PoolReduction,
+    /// What it gives, `[N, OH, OW, C]`, row-major; as many windows as its sizes say.
+    pub result: T,
+}
+
+/// What a pooling computes of each window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolReduction {
+    /// The largest element, or what is not a number.
+    Max,
+    /// The sum of the elements, divided by this, or by how many they are, with those of the padding or without.
+    Average {
+        /// Whether elements of the padding count.
+        count_include_pad: bool,
+        /// What is divided by instead.
+        divisor_override: Option<i64>,
+    },
 }
 
 /// What follows a product or a convolution, in this order: the bias of each channel is added, channels are normalised, the residual is added, and
@@ -109,6 +144,7 @@ impl<T> Fused<T> {
         match self {
             Fused::Convolution(_) => "convolution",
             Fused::Product(_) => "product",
+            Fused::Pool(_) => "pool",
         }
     }
 
@@ -117,6 +153,7 @@ impl<T> Fused<T> {
         let (first, epilogue) = match self {
             Fused::Convolution(it) => ([&it.input, &it.weight], &it.epilogue),
             Fused::Product(it) => ([&it.lhs, &it.rhs], &it.epilogue),
+            Fused::Pool(it) => return vec![&it.input],
         };
         first.into_iter().chain(epilogue.tensors()).collect()
     }
@@ -126,6 +163,7 @@ impl<T> Fused<T> {
         let (weight, epilogue) = match self {
             Fused::Convolution(it) => (&it.weight, &it.epilogue),
             Fused::Product(it) => (&it.rhs, &it.epilogue),
+            Fused::Pool(_) => return Vec::new(),
         };
         [weight].into_iter().chain(epilogue.parameters()).collect()
     }
@@ -135,6 +173,7 @@ impl<T> Fused<T> {
         match self {
             Fused::Convolution(it) => &it.result,
             Fused::Product(it) => &it.result,
+            Fused::Pool(it) => &it.result,
         }
     }
 
@@ -152,6 +191,15 @@ impl<T> Fused<T> {
                 dilation: it.dilation,
                 groups: it.groups,
                 epilogue: it.epilogue.try_map(tensor)?,
+                result: tensor(&it.result)?,
+            }),
+            Fused::Pool(it) => Fused::Pool(Pool {
+                input: tensor(&it.input)?,
+                kernel: it.kernel,
+                stride: it.stride,
+                padding: it.padding,
+                dilation: it.dilation,
+                reduction: it.reduction,
                 result: tensor(&it.result)?,
             }),
             Fused::Product(it) => Fused::Product(Product {

@@ -35,7 +35,7 @@ mod plan;
 mod print;
 mod validate;
 
-pub use fused::{Activation, BatchNorm, Convolution, Epilogue, Fused, Product};
+pub use fused::{Activation, BatchNorm, Convolution, Epilogue, Fused, Pool, PoolReduction, Product};
 pub use memory::{Lifetime, Slots, assign_slots};
 pub use operand::Operand;
 pub use plan::{Action, Buffer, BufferId, Extent, Plan, Step, TensorId, TensorView};

@@ -48,6 +48,15 @@ impl Operand {
         }
     }
 
+    /// Visits the tensors, in order, to change them.
+    pub fn for_each_tensor_mut(&mut self, visit: &mut dyn FnMut(&mut TensorId)) {
+        match self {
+            Operand::Tensor(it) => visit(it),
+            Operand::List(items) => items.iter_mut().for_each(|it| it.for_each_tensor_mut(visit)),
+            _ => {}
+        }
+    }
+
     /// Whether it holds a number that is computed of what the data decides.
     pub fn has_expr(&self) -> bool {
         match self {

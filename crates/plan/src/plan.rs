@@ -136,6 +136,30 @@ impl Action {
     }
 }
 
+impl Action {
+    /// Visits the tensors that it reads or writes, to change them.
+    pub fn for_each_tensor_mut(&mut self, visit: &mut dyn FnMut(&mut TensorId)) {
+        match self {
+            Action::Call { args, results, .. } => {
+                args.iter_mut().chain(results).for_each(|it| it.for_each_tensor_mut(visit));
+            }
+            Action::Fused(it) => {
+                let changed = |id: &TensorId| -> Result<TensorId, std::convert::Infallible> {
+                    let mut id = *id;
+                    visit(&mut id);
+                    Ok(id)
+                };
+                let Ok(changed) = it.try_map(&mut { changed });
+                *it = changed;
+            }
+            Action::Copy { from, to } => [from, to].into_iter().for_each(visit),
+            Action::ControlFlow { operands, results, .. } => {
+                operands.iter_mut().chain([results]).for_each(|it| it.for_each_tensor_mut(visit));
+            }
+        }
+    }
+}
+
 /// The numbers of a view: sizes, strides and offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extent {

@@ -82,6 +82,11 @@ impl Plan {
                 self.tensor_name(f, it.rhs)?;
                 &it.epilogue
             }
+            Fused::Pool(it) => {
+                self.tensor_name(f, it.input)?;
+                write!(f, ", {:?}, kernel={:?}, stride={:?}", it.reduction, it.kernel, it.stride)?;
+                return write!(f, ", padding={:?}, dilation={:?}", it.padding, it.dilation);
+            }
         };
         let mut named = |name: &str, tensor: &Option<TensorId>| match tensor {
             Some(id) => {

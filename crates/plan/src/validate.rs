@@ -118,6 +118,18 @@ impl Plan {
             return Err(invalid(format!("a step writes %{}, whose memory it reads", fused.result().0)));
         }
         let (wanted, epilogue) = match fused {
+            Fused::Pool(it) => {
+                let ([n, h, w, c], [n_out, oh, ow, c_out]) = (rank4(&whole(it.input)?)?, rank4(&result)?);
+                // Every window begins in the image or in the padding before it, as with `ceil_mode`, and has an element of the image.
+                let fits = |dim: usize, image: usize, n_windows: usize| {
+                    let first = (n_windows.checked_sub(1)?).checked_mul(it.stride[dim])?;
+                    let reach = it.kernel[dim].checked_sub(1)?.checked_mul(it.dilation[dim])?;
+                    let is_inside = first < image.checked_add(it.padding[dim])? && reach >= it.padding[dim];
+                    (is_inside && it.dilation[dim] > 0 && reach.checked_add(first)?.checked_add(1)? > 0).then_some(())
+                };
+                let fits = fits(0, h, oh).and(fits(1, w, ow)).filter(|()| (n, c) == (n_out, c_out));
+                return fits.ok_or_else(|| invalid("a pooling's sizes do not fit".to_owned()));
+            }
             Fused::Convolution(it) => {
                 let (input, weight) = (whole(it.input)?, sizes(it.weight)?);
                 let ([n, h, w, c], [o, per_group, kh, kw]) = (rank4(&input)?, rank4(&weight)?);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use tracefx_core::Tensor;
-use tracefx_engine::{Limits, Mode, Runner, open, read_inputs};
+use tracefx_engine::{Limits, Mode, Precision, Runner, open, read_inputs};
 use tracefx_ops::Value;
 
 /// Why programs have no plan, and which.
@@ -59,7 +59,7 @@ fn compare(folder: &Path) -> Option<Option<String>> {
     files.sort();
     let read = |it: &PathBuf| read_inputs(&program, &std::fs::read(it).unwrap()).ok();
     let calls: Vec<_> = files.iter().filter_map(read).collect();
-    let runner = |mode| Runner::new(&program).map(|it| it.with_mode(mode));
+    let runner = |mode| Runner::new(&program).map(|it| it.with_mode(mode).with_precision(Precision::Strict));
     let (interpreted, planned) = (runner(Mode::Interpret).ok()?, runner(Mode::Plan).ok()?);
     let plan = planned.plan(calls.first()?);
     for inputs in calls.iter().flat_map(|it| [it; 3]) {

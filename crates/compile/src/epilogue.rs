@@ -1,0 +1,213 @@
+//! Convolutions and products with what follows them: a batch normalisation, a residual, an activation. Finds them; what is made of
+//! them is for [`layout`](crate::layout) and [`products`](crate::products) to say.
+
+use crate::uses::Uses;
+use std::collections::HashSet;
+use tracefx_core::DType;
+use tracefx_plan::{Action, Activation, BatchNorm, Buffer, Epilogue, Operand, Plan, TensorId};
+
+/// An operator with what follows it, which one step can compute in the place of the last.
+#[derive(Clone, Debug)]
+pub(crate) struct Chain {
+    /// The steps, in order.
+    pub(crate) steps: Vec<usize>,
+    /// What follows the operator. The bias is its own.
+    pub(crate) epilogue: Epilogue<TensorId>,
+    /// What the last step gives.
+    pub(crate) result: TensorId,
+}
+
+/// A call, taken apart.
+pub(crate) fn call(plan: &Plan, at: usize) -> Option<(&str, &[Operand], &[Operand])> {
+    match &plan.steps[at].action {
+        Action::Call { op, args, results } => Some((op, args, results)),
+        Action::Fused(_) | Action::Copy { .. } | Action::ControlFlow { .. } => None,
+    }
+}
+
+/// A tensor of an argument.
+pub(crate) fn tensor(operand: Option<&Operand>) -> Option<TensorId> {
+    if let Some(Operand::Tensor(id)) = operand { Some(*id) } else { None }
+}
+
+/// An optional tensor of an argument: nothing where it is something else.
+pub(crate) fn optional(operand: Option<&Operand>) -> Option<Option<TensorId>> {
+    match operand {
+        Some(Operand::Tensor(id)) => Some(Some(*id)),
+        Some(Operand::None) => Some(None),
+        _ => None,
+    }
+}
+
+/// Whether this is a tensor of the program that no step writes, of float32 and with these sizes.
+pub(crate) fn is_weight(plan: &Plan, uses: &Uses, id: TensorId, sizes: Option<&[usize]>) -> bool {
+    let view = plan.tensor(id);
+    let is_constant = matches!(plan.buffer(view.buffer), Buffer::Constant(_));
+    is_constant
+        && uses.buffer(view.buffer).writers.is_empty()
+        && view.dtype == DType::Float32
+        && view.known().is_some_and(|it| sizes.is_none_or(|sizes| it.sizes[..] == *sizes))
+}
+
+/// The sizes of a row-major tensor of float32 whose sizes are numbers.
+pub(crate) fn dense_sizes(plan: &Plan, id: TensorId) -> Option<Vec<usize>> {
+    let view = plan.tensor(id);
+    let extent = view.known().filter(|it| view.dtype == DType::Float32 && it.is_row_major())?;
+    Some(extent.sizes.to_vec())
+}
+
+impl Chain {
+    /// The operator at `at`, which gives `result`, with the steps behind it that one step can take. A convolution tells its channels,
+    /// which can be normalised. Steps that are `taken` are not looked at.
+    pub(crate) fn behind(
+        plan: &Plan,
+        uses: &Uses,
+        taken: &HashSet<usize>,
+        at: usize,
+        result: TensorId,
+        bias: Option<TensorId>,
+        norm_channels: Option<usize>,
+    ) -> Chain {
+        let epilogue = Epilogue { bias, ..Epilogue::none() };
+        let mut chain = Chain { steps: vec![at], epilogue, result };
+        while let Some(next) = chain.reader(plan, uses).filter(|it| !taken.contains(it)) {
+            if !chain.take(plan, uses, next, norm_channels) {
+                break;
+            }
+        }
+        chain
+    }
+
+    /// The place of the step that computes all.
+    pub(crate) fn last(&self) -> usize {
+        self.steps[self.steps.len() - 1]
+    }
+
+    /// The only step that reads the result.
+    fn reader(&self, plan: &Plan, uses: &Uses) -> Option<usize> {
+        let buffer = plan.tensor(self.result).buffer;
+        let used = uses.buffer(buffer);
+        let is_inner = matches!(plan.buffer(buffer), Buffer::Scratch) && !used.is_outer && used.writers.len() == 1;
+        match used.readers[..] {
+            [reader] if is_inner => Some(reader),
+            _ => None,
+        }
+    }
+
+    /// Takes the step, if it is one that can follow.
+    fn take(&mut self, plan: &Plan, uses: &Uses, at: usize, norm_channels: Option<usize>) -> bool {
+        let followed = || {
+            let (op, args, results) = call(plan, at)?;
+            let result = tensor(results.first())?;
+            if self.epilogue.activation != Activation::Identity || self.is_changed_before(plan, uses, at) {
+                return None;
+            }
+            let sizes = dense_sizes(plan, result)?;
+            let mut epilogue = self.epilogue.clone();
+            match op {
+                "aten._native_batch_norm_legit_no_training.default" => {
+                    let is_read = |it: &Operand| {
+                        let used = tensor(Some(it)).map(|it| uses.buffer(plan.tensor(it).buffer));
+                        used.is_none_or(|it| it.is_outer || !it.readers.is_empty())
+                    };
+                    let norm = batch_norm(args).filter(|_| epilogue.norm.is_none() && epilogue.residual.is_none())?;
+                    let parameters = norm.weight.iter().chain(&norm.bias).chain([&norm.mean, &norm.var]);
+                    let sizes = [norm_channels.unwrap_or_default()];
+                    if !parameters.into_iter().all(|it| is_weight(plan, uses, *it, Some(&sizes)))
+                        || results[1..].iter().any(is_read)
+                        || self.seen(plan, args.first())? != dense_sizes(plan, self.result)?
+                    {
+                        return None;
+                    }
+                    epilogue.norm = Some(norm);
+                }
+                "aten.add.Tensor" => {
+                    let is_sum = args.get(2) == Some(&Operand::Int(1)) && epilogue.residual.is_none();
+                    let (seen, other) = match (self.seen(plan, args.first()), self.seen(plan, args.get(1))) {
+                        (Some(seen), None) => (seen, tensor(args.get(1))?),
+                        (None, Some(seen)) => (seen, tensor(args.first())?),
+                        (_, _) => return None,
+                    };
+                    let view = plan.tensor(other);
+                    let is_like = view.dtype == DType::Float32 && view.known()?.sizes[..] == sizes[..];
+                    // The residual of a convolution is laid out anew; that of a product is taken as it is.
+                    let is_placed = norm_channels.is_some() || dense_sizes(plan, other).is_some();
+                    if !is_sum || seen != sizes || !is_like || !is_placed {
+                        return None;
+                    }
+                    epilogue.residual = Some(other);
+                }
+                _ => {
+                    epilogue.activation =
+                        activation_of(op, args).filter(|_| self.seen(plan, args.first()) == Some(sizes))?;
+                }
+            }
+            Some((epilogue, result))
+        };
+        let Some((epilogue, result)) = followed() else { return false };
+        (self.epilogue, self.result) = (epilogue, result);
+        self.steps.push(at);
+        true
+    }
+
+    /// The sizes in which an operand looks at all of what the chain gives; a reader may see it in other sizes than it was given.
+    fn seen(&self, plan: &Plan, operand: Option<&Operand>) -> Option<Vec<usize>> {
+        let id = tensor(operand).filter(|it| plan.tensor(*it).buffer == plan.tensor(self.result).buffer)?;
+        let n_elements = |sizes: &[usize]| sizes.iter().product::<usize>();
+        let whole = n_elements(&dense_sizes(plan, self.result)?);
+        dense_sizes(plan, id).filter(|it| n_elements(it) == whole)
+    }
+
+    /// Whether something that a step reads is written between it and step `at`.
+    fn is_changed_before(&self, plan: &Plan, uses: &Uses, at: usize) -> bool {
+        self.steps.iter().any(|&step| {
+            let mut is_changed = false;
+            plan.steps[step].action.for_each_tensor(&mut |it| {
+                let writers = &uses.buffer(plan.tensor(it).buffer).writers;
+                is_changed |= writers.iter().any(|it| (step + 1..at).contains(it));
+            });
+            is_changed
+        })
+    }
+}
+
+fn batch_norm(args: &[Operand]) -> Option<BatchNorm<TensorId>> {
+    let Some(Operand::Float(eps)) = args.get(6) else { return None };
+    Some(BatchNorm {
+        weight: optional(args.get(1))?,
+        bias: optional(args.get(2))?,
+        mean: tensor(args.get(3))?,
+        var: tensor(args.get(4))?,
+        eps: *eps,
+    })
+}
+
+/// The activation that a pointwise operator is.
+fn activation_of(op: &str, args: &[Operand]) -> Option<Activation> {
+    let number = |at: usize| match args.get(at) {
+        Some(Operand::Int(it)) => Some(*it as f32),
+        Some(Operand::Float(it)) => Some(*it as f32).filter(|it| !it.is_nan()),
+        _ => None,
+    };
+    Some(match op {
+        "aten.relu.default" => Activation::Clamp { min: 0.0, max: f32::INFINITY },
+        "aten.hardtanh.default" => Activation::Clamp { min: number(1)?, max: number(2)? },
+        "aten.clamp.default" => {
+            let limit =
+                |at: usize, none: f32| if args.get(at) == Some(&Operand::None) { Some(none) } else { number(at) };
+            Activation::Clamp { min: limit(1, f32::NEG_INFINITY)?, max: limit(2, f32::INFINITY)? }
+        }
+        "aten.leaky_relu.default" => Activation::LeakyRelu(number(1)?),
+        "aten.sigmoid.default" => Activation::Sigmoid,
+        "aten.silu.default" => Activation::Silu,
+        "aten.hardsigmoid.default" => Activation::HardSigmoid,
+        "aten.hardswish.default" => Activation::HardSwish,
+        "aten.tanh.default" => Activation::Tanh,
+        "aten.gelu.default" => match args.get(1) {
+            Some(Operand::Str(it)) if &**it == "none" => Activation::Gelu,
+            Some(Operand::Str(it)) if &**it == "tanh" => Activation::GeluTanh,
+            _ => return None,
+        },
+        _ => return None,
+    })
+}

@@ -1,0 +1,335 @@
+//! Convolutions in channels-last memory. A convolution and what follows it become one step on channels-last images; memory that only
+//! steps of a convolutional region use is channels-last itself, and at the border of a region images are copied.
+//!
+//! Whoever reads channels-last memory and is no step of the region reads it by its strides: the program sees the same tensors.
+
+use crate::epilogue::{Chain, call, dense_sizes, is_weight, optional, tensor};
+use crate::uses::Uses;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use tracefx_core::DType;
+use tracefx_ops::{Registry, Tags};
+use tracefx_plan::{
+    Action, Buffer, BufferId, Convolution, Fused, Operand, Plan, Pool, PoolReduction, Step, TensorId, TensorView,
+};
+use tracefx_sym::SymInt;
+
+/// Where the dimensions of a channels-last tensor are among `[N, C, H, W]`.
+const ORDER: [usize; 4] = [0, 2, 3, 1];
+
+/// Puts convolutions with what follows them into one step each.
+pub(crate) fn channels_last(plan: &mut Plan, registry: &Registry) {
+    let uses = Uses::of(plan, registry);
+    let found = convolutions(plan, &uses, registry);
+    if found.is_empty() {
+        return;
+    }
+    let inner: HashSet<usize> = found.iter().flat_map(|it| it.chain.steps.iter().copied()).collect();
+    let at_last: HashMap<usize, Found> = found.into_iter().map(|it| (it.chain.last(), it)).collect();
+    let mut views = vec![Vec::new(); plan.buffers.len()];
+    let mut note = |id: TensorId| views[plan.tensor(id).buffer.0 as usize].push(id);
+    for (at, step) in plan.steps.iter().enumerate().filter(|(at, _)| !inner.contains(at) || at_last.contains_key(at)) {
+        match at_last.get(&at) {
+            Some(it) => [Some(it.chain.result), Some(it.input), it.chain.epilogue.residual]
+                .into_iter()
+                .flatten()
+                .for_each(&mut note),
+            None => step.action.for_each_tensor(&mut note),
+        }
+    }
+    plan.output.for_each_tensor(&mut note);
+    let steps = std::mem::take(&mut plan.steps);
+    let mut layout = Layout { plan, uses, views, region: HashSet::new(), copies: HashMap::new() };
+    for (at, step) in steps.into_iter().enumerate() {
+        match at_last.get(&at) {
+            Some(found) => layout.convolution(found, step.node),
+            None if inner.contains(&at) => {}
+            None => layout.other(step, registry),
+        }
+    }
+}
+
+/// A convolution of images with what follows it.
+#[derive(Clone, Debug)]
+struct Found {
+    chain: Chain,
+    input: TensorId,
+    weight: TensorId,
+    stride: [usize; 2],
+    padding: [usize; 2],
+    dilation: [usize; 2],
+    groups: usize,
+}
+
+fn convolutions(plan: &Plan, uses: &Uses, registry: &Registry) -> Vec<Found> {
+    let (mut taken, mut res) = (HashSet::new(), Vec::new());
+    for at in 0..plan.steps.len() {
+        if let Some(found) = convolution(plan, uses, &taken, at) {
+            taken.extend(found.chain.steps.iter().copied());
+            res.push(found);
+        }
+    }
+    // Laying images out anew costs as much as a product of each point by itself, where nothing else of a region reads or gives them.
+    let at_last: HashMap<usize, usize> = res.iter().enumerate().map(|(at, it)| (it.chain.last(), at)).collect();
+    let of_points = |it: &Found| plan.tensor(it.weight).known().is_some_and(|it| it.sizes[2] * it.sizes[3] == 1);
+    let (mut in_region, mut is_kept) = (HashSet::new(), vec![true; res.len()]);
+    let buffer = |id: TensorId| plan.tensor(id).buffer;
+    for at in 0..plan.steps.len() {
+        if let Some(&number) = at_last.get(&at) {
+            let found = &res[number];
+            let readers = &uses.buffer(buffer(found.chain.result)).readers;
+            let is_read = readers.iter().any(|it| taken.contains(it) || can_be_in_region(plan, *it, registry));
+            is_kept[number] = !of_points(found) || is_read || in_region.contains(&buffer(found.input));
+            if is_kept[number] {
+                in_region.insert(buffer(found.chain.result));
+            }
+        } else if can_be_in_region(plan, at, registry) {
+            let (mut reads, mut gives) = (false, None);
+            if let Some((_, args, results)) = call(plan, at) {
+                args.iter().for_each(|it| it.for_each_tensor(&mut |it| reads |= in_region.contains(&buffer(it))));
+                gives = tensor(results.first());
+            }
+            in_region.extend(gives.filter(|_| reads).map(buffer));
+        }
+    }
+    let mut is_kept = is_kept.into_iter();
+    res.retain(|_| is_kept.next().unwrap_or_default());
+    res
+}
+
+/// Whether a step that is no convolution can compute on channels-last images.
+fn can_be_in_region(plan: &Plan, at: usize, registry: &Registry) -> bool {
+    call(plan, at).is_some_and(|(op, ..)| is_pointwise(op, registry) || POOLS.contains(&op))
+}
+
+fn is_pointwise(op: &str, registry: &Registry) -> bool {
+    registry.get(op).is_some_and(|it| it.def.tags.has(Tags::POINTWISE) && !it.may_write())
+}
+
+/// The operators that become [`Pool`] steps.
+const POOLS: [&str; 2] = ["aten.max_pool2d_with_indices.default", "aten.avg_pool2d.default"];
+
+fn convolution(plan: &Plan, uses: &Uses, taken: &HashSet<usize>, at: usize) -> Option<Found> {
+    let (op, args, results) = call(plan, at)?;
+    if op != "aten.convolution.default" || args.get(6) != Some(&Operand::Bool(false)) {
+        return None;
+    }
+    let (input, weight, bias) = (tensor(args.first())?, tensor(args.get(1))?, optional(args.get(2))?);
+    let result = tensor(results.first())?;
+    let sizes: [usize; 4] = dense_sizes(plan, result)?.try_into().ok()?;
+    let image = plan.tensor(input);
+    let is_image = image.dtype == DType::Float32 && image.known().is_some_and(|it| it.sizes.len() == 4);
+    let are_weights =
+        is_weight(plan, uses, weight, None) && bias.is_none_or(|it| is_weight(plan, uses, it, Some(&[sizes[1]])));
+    let Some(Operand::Int(groups)) = args.get(8) else { return None };
+    let groups = usize::try_from(*groups).ok()?;
+    if !is_image || !are_weights || sizes.contains(&0) {
+        return None;
+    }
+    let chain = Chain::behind(plan, uses, taken, at, result, bias, Some(sizes[1]));
+    let [stride, padding, dilation] = [pair(&args[3])?, pair(&args[4])?, pair(&args[5])?];
+    Some(Found { chain, input, weight, stride, padding, dilation, groups })
+}
+
+/// Steps that are written anew.
+struct Layout<'a> {
+    plan: &'a mut Plan,
+    /// The uses of buffers by the steps as they were.
+    uses: Uses,
+    /// The tensors of each buffer that are looked at.
+    views: Vec<Vec<TensorId>>,
+    /// The buffers that are channels-last.
+    region: HashSet<BufferId>,
+    /// Channels-last copies of tensors.
+    copies: HashMap<(BufferId, Vec<usize>, usize), TensorId>,
+}
+
+impl Layout<'_> {
+    fn convolution(&mut self, found: &Found, node: Arc<str>) {
+        let input = self.images(found.input, &node);
+        let mut epilogue = found.chain.epilogue.clone();
+        epilogue.residual = epilogue.residual.map(|it| self.images(it, &node));
+        let (result, copy) = self.result(found.chain.result);
+        let &Found { weight, stride, padding, dilation, groups, .. } = found;
+        let step = Convolution { input, weight, stride, padding, dilation, groups, epilogue, result };
+        self.plan.push(Arc::clone(&node), Action::Fused(Fused::Convolution(step)));
+        if let Some(copy) = copy {
+            self.plan.push(node, copy);
+        }
+    }
+
+    /// A step that is no convolution: on channels-last tensors, where it reads some and can give one.
+    fn other(&mut self, step: Step, registry: &Registry) {
+        let Action::Call { op, args, results } = &step.action else { return self.plan.steps.push(step) };
+        let in_region = |it: &Operand| {
+            let mut res = false;
+            it.for_each_tensor(&mut |id| res |= self.region.contains(&self.plan.tensor(id).buffer));
+            res
+        };
+        if let Some(pool) = self.pool(op, args, results) {
+            return self.pooling(pool, step.node);
+        }
+        let dims = match (&**op, args.get(1)) {
+            // The dimensions that are reduced are those of the sizes, and the result has all of them or only its two first ones.
+            ("aten.mean.dim", Some(Operand::List(dims))) => image_dims(dims),
+            _ => None,
+        };
+        let gives = tensor(results.first()).filter(|_| results.len() == 1 && args.iter().any(in_region));
+        let rank = gives.and_then(|it| self.plan.tensor(it).known()).map_or(0, |it| it.sizes.len());
+        let is_placed = if is_pointwise(op, registry) { rank == 4 && self.can_turn(args) } else { dims.is_some() };
+        let Some(result) = gives.filter(|_| is_placed) else { return self.plan.steps.push(step) };
+        let mut args: Vec<Operand> = args.iter().map(|it| self.turned(it)).collect();
+        let (op, node) = (Arc::clone(op), step.node);
+        if let Some(dims) = dims {
+            args[1] = Operand::List(dims);
+        }
+        // What has two dimensions has lost height and width.
+        if rank == 2 {
+            self.plan.push(node, Action::Call { op, args, results: vec![Operand::Tensor(result)] });
+            return;
+        }
+        let (result, copy) = self.result(result);
+        self.plan.push(Arc::clone(&node), Action::Call { op, args, results: vec![Operand::Tensor(result)] });
+        if let Some(copy) = copy {
+            self.plan.push(node, copy);
+        }
+    }
+
+    /// The pooling that a call is, of a tensor of the region and without the places of the maxima.
+    fn pool(&self, op: &str, args: &[Operand], results: &[Operand]) -> Option<Pool<TensorId>> {
+        let (input, result) = (tensor(args.first())?, tensor(results.first())?);
+        let is_unread = |it: &Operand| {
+            let used = tensor(Some(it)).map(|it| self.uses.buffer(self.plan.tensor(it).buffer));
+            used.is_some_and(|it| !it.is_outer && it.readers.is_empty())
+        };
+        let is_image =
+            self.region.contains(&self.plan.tensor(input).buffer) && dense_sizes(self.plan, result)?.len() == 4;
+        if !is_image || !results[1..].iter().all(is_unread) {
+            return None;
+        }
+        let kernel = pair(args.get(1)?)?;
+        let stride = if args.get(2) == Some(&Operand::List(Vec::new())) { kernel } else { pair(args.get(2)?)? };
+        let padding = pair(args.get(3)?)?;
+        let (dilation, reduction) = match op {
+            it if it == POOLS[0] => (pair(args.get(4)?)?, PoolReduction::Max),
+            it if it == POOLS[1] => {
+                let divisor_override = match args.get(6)? {
+                    Operand::None => None,
+                    Operand::Int(it) => Some(*it),
+                    _ => return None,
+                };
+                let count_include_pad = args.get(5) == Some(&Operand::Bool(true));
+                ([1, 1], PoolReduction::Average { count_include_pad, divisor_override })
+            }
+            _ => return None,
+        };
+        Some(Pool { input, kernel, stride, padding, dilation, reduction, result })
+    }
+
+    fn pooling(&mut self, pool: Pool<TensorId>, node: Arc<str>) {
+        let input = self.images(pool.input, &node);
+        let (result, copy) = self.result(pool.result);
+        self.plan.push(Arc::clone(&node), Action::Fused(Fused::Pool(Pool { input, result, ..pool })));
+        if let Some(copy) = copy {
+            self.plan.push(node, copy);
+        }
+    }
+
+    /// Whether every operand is a number, or a tensor whose dimensions can change places with those of a result of four.
+    fn can_turn(&self, args: &[Operand]) -> bool {
+        args.iter().all(|it| match it {
+            Operand::Tensor(id) => matches!(self.plan.tensor(*id).sizes.len(), 0 | 4),
+            Operand::List(_) | Operand::Plan(_) | Operand::Expr(_) | Operand::MemoryFormat(_) => false,
+            _ => true,
+        })
+    }
+
+    /// The operand with its dimensions in the order of channels-last tensors.
+    fn turned(&mut self, operand: &Operand) -> Operand {
+        match operand {
+            Operand::Tensor(id) if self.plan.tensor(*id).sizes.len() == 4 => Operand::Tensor(self.permuted(*id)),
+            other => other.clone(),
+        }
+    }
+
+    fn permuted(&mut self, id: TensorId) -> TensorId {
+        let view = self.plan.tensor(id);
+        let order = |it: &[SymInt]| ORDER.iter().map(|&dim| it[dim].clone()).collect::<Vec<_>>();
+        let (sizes, strides, offset) = (order(&view.sizes), order(&view.strides), view.offset.clone());
+        let (buffer, dtype) = (view.buffer, view.dtype);
+        self.plan.add_tensor(TensorView { buffer, dtype, sizes, strides, offset })
+    }
+
+    /// The images of a tensor, channels-last and row-major: where they are, or a copy.
+    fn images(&mut self, id: TensorId, node: &Arc<str>) -> TensorId {
+        let images = self.permuted(id);
+        let view = self.plan.tensor(images);
+        let Some(extent) = view.known().filter(|it| !it.is_row_major()) else { return images };
+        let key = (view.buffer, extent.strides.to_vec(), extent.offset);
+        // A copy is good for as long as nobody writes to what it is a copy of.
+        let n_writers = usize::from(!matches!(self.plan.buffer(view.buffer), Buffer::Input(_) | Buffer::Constant(_)));
+        let is_fixed = self.uses.buffer(view.buffer).writers.len() <= n_writers;
+        if let Some(copy) = self.copies.get(&key).filter(|_| is_fixed) {
+            return *copy;
+        }
+        let sizes = view.sizes.clone();
+        let scratch = self.plan.add_buffer(Buffer::Scratch);
+        let copy = self.plan.add_tensor(TensorView::row_major(scratch, DType::Float32, &sizes));
+        self.plan.push(Arc::clone(node), Action::Copy { from: images, to: copy });
+        self.copies.insert(key, copy);
+        copy
+    }
+
+    /// The channels-last images that a step gives for this tensor, and what is to be copied then. The memory of the tensor is
+    /// channels-last from now on, where all who look at it can see it so.
+    fn result(&mut self, id: TensorId) -> (TensorId, Option<Action>) {
+        let view = self.plan.tensor(id).clone();
+        let used = self.uses.buffer(view.buffer);
+        let is_inner =
+            matches!(self.plan.buffer(view.buffer), Buffer::Scratch) && !used.is_outer && used.writers.len() == 1;
+        let images = self.permuted(id);
+        let views = &self.views[view.buffer.0 as usize];
+        let sizes = self.plan.tensor(images).sizes.clone();
+        if self.plan.tensor(images).known().is_some_and(|it| it.is_row_major()) {
+            return (images, None);
+        }
+        if is_inner && views.iter().all(|it| *self.plan.tensor(*it) == view) {
+            let dense = TensorView::row_major(view.buffer, view.dtype, &sizes);
+            let mut strides = view.strides;
+            ORDER.iter().zip(&dense.strides).for_each(|(&dim, stride)| strides[dim] = stride.clone());
+            for &TensorId(it) in views {
+                self.plan.tensors[it as usize].strides.clone_from(&strides);
+            }
+            self.region.insert(view.buffer);
+            return (self.plan.add_tensor(dense), None);
+        }
+        let scratch = self.plan.add_buffer(Buffer::Scratch);
+        let images = self.plan.add_tensor(TensorView::row_major(scratch, view.dtype, &sizes));
+        let mut seen = view;
+        seen.buffer = scratch;
+        let dense = self.plan.tensor(images).strides.clone();
+        ORDER.iter().zip(&dense).for_each(|(&dim, stride)| seen.strides[dim] = stride.clone());
+        let from = self.plan.add_tensor(seen);
+        (images, Some(Action::Copy { from, to: id }))
+    }
+}
+
+/// A number for height and one for width; a single one counts for both.
+fn pair(operand: &Operand) -> Option<[usize; 2]> {
+    let Operand::List(items) = operand else { return None };
+    let number = |it: &Operand| if let Operand::Int(it) = it { usize::try_from(*it).ok() } else { None };
+    let first = number(items.first()?)?;
+    Some([first, items.get(1).map_or(Some(first), number)?])
+}
+
+/// The dimensions of channels-last images that are height and width, where these are the dimensions.
+fn image_dims(dims: &[Operand]) -> Option<Vec<Operand>> {
+    let dim = |it: &Operand| match it {
+        Operand::Int(2 | -2) => Some(1),
+        Operand::Int(3 | -1) => Some(2),
+        _ => None,
+    };
+    let mut dims: Vec<i64> = dims.iter().map(dim).collect::<Option<_>>()?;
+    dims.sort_unstable();
+    (dims == [1, 2]).then(|| dims.into_iter().map(Operand::Int).collect())
+}

@@ -1,0 +1,82 @@
+//! Products with constant weights, and what follows them, as one step each.
+
+use crate::epilogue::{Chain, call, dense_sizes, is_weight, optional, tensor};
+use crate::uses::Uses;
+use std::collections::{HashMap, HashSet};
+use tracefx_ops::Registry;
+use tracefx_plan::{Action, Fused, Operand, Plan, Product, TensorId, TensorView};
+
+/// Puts products with what follows them into one step each.
+pub(crate) fn products(plan: &mut Plan, registry: &Registry) {
+    let uses = Uses::of(plan, registry);
+    let (mut inner, mut at_last) = (HashSet::new(), HashMap::new());
+    for at in 0..plan.steps.len() {
+        let Some(found) = product(plan, &uses, &inner, at) else { continue };
+        inner.extend(found.chain.steps.iter().copied());
+        at_last.insert(found.chain.last(), found);
+    }
+    for (at, mut step) in std::mem::take(&mut plan.steps).into_iter().enumerate() {
+        match at_last.remove(&at) {
+            Some(found) => {
+                step.action = Action::Fused(Fused::Product(found.step(plan)));
+                plan.steps.push(step);
+            }
+            None if inner.contains(&at) => {}
+            None => plan.steps.push(step),
+        }
+    }
+}
+
+/// A product with what follows it.
+struct Found {
+    chain: Chain,
+    lhs: TensorId,
+    rhs: TensorId,
+    /// Whether the right side lies as `[N, K]`.
+    is_transposed: bool,
+}
+
+fn product(plan: &Plan, uses: &Uses, taken: &HashSet<usize>, at: usize) -> Option<Found> {
+    let (op, args, results) = call(plan, at)?;
+    let is_one = |at: usize| matches!(args.get(at), Some(Operand::Int(1)));
+    let (lhs, rhs, bias) = match op {
+        "aten.linear.default" => (args.first(), args.get(1), optional(args.get(2))?),
+        "aten.mm.default" | "aten.matmul.default" => (args.first(), args.get(1), None),
+        "aten.addmm.default" if is_one(3) && is_one(4) => (args.get(1), args.get(2), optional(args.first())?),
+        _ => return None,
+    };
+    let (lhs, rhs, result) = (tensor(lhs)?, tensor(rhs)?, tensor(results.first())?);
+    let is_transposed = op == "aten.linear.default";
+    let weight = plan.tensor(rhs).known().filter(|it| it.sizes.len() == 2)?;
+    let n = weight.sizes[usize::from(!is_transposed)];
+    let are_weights = is_weight(plan, uses, rhs, None) && bias.is_none_or(|it| is_weight(plan, uses, it, Some(&[n])));
+    let (left, sizes) = (dense_sizes(plan, lhs)?, dense_sizes(plan, result)?);
+    // A vector has no rows.
+    if !are_weights || left.len() < 2 || sizes.len() != left.len() || sizes.contains(&0) || left.contains(&0) {
+        return None;
+    }
+    Some(Found { chain: Chain::behind(plan, uses, taken, at, result, bias, None), lhs, rhs, is_transposed })
+}
+
+impl Found {
+    fn step(self, plan: &mut Plan) -> Product<TensorId> {
+        let mut rhs = plan.tensor(self.rhs).clone();
+        if self.is_transposed {
+            rhs.sizes.reverse();
+            rhs.strides.reverse();
+        }
+        let [k, n] = [rhs.sizes[0].clone(), rhs.sizes[1].clone()];
+        let m = plan.tensor(self.lhs).known().map_or(0, |it| it.sizes[..it.sizes.len() - 1].iter().product::<usize>());
+        let mut matrix = |id: TensorId, n_cols: &tracefx_sym::SymInt| {
+            let view = plan.tensor(id);
+            let sizes = [(m as i64).into(), n_cols.clone()];
+            let offset = view.offset.clone();
+            let matrix = TensorView { offset, ..TensorView::row_major(view.buffer, view.dtype, &sizes) };
+            plan.add_tensor(matrix)
+        };
+        let (lhs, result) = (matrix(self.lhs, &k), matrix(self.chain.result, &n));
+        let mut epilogue = self.chain.epilogue;
+        epilogue.residual = epilogue.residual.map(|it| matrix(it, &n));
+        Product { lhs, rhs: plan.add_tensor(rhs), epilogue, result }
+    }
+}
