@@ -123,6 +123,16 @@ impl Action {
         }
     }
 
+    /// Visits the tensors that it writes.
+    pub fn for_each_written(&self, visit: &mut dyn FnMut(TensorId)) {
+        match self {
+            Action::Call { results, .. } => results.iter().for_each(|it| it.for_each_tensor(visit)),
+            Action::Fused(it) => visit(*it.result()),
+            Action::Copy { to, .. } => visit(*to),
+            Action::ControlFlow { results, .. } => results.for_each_tensor(visit),
+        }
+    }
+
     /// Visits the tensors that it reads or writes, some of them more than once.
     pub fn for_each_tensor(&self, visit: &mut dyn FnMut(TensorId)) {
         match self {

@@ -24,6 +24,8 @@ pub struct BoundPlan {
     storages: Vec<Option<Storage>>,
     /// The bytes of each buffer that has a number of them.
     sizes: Vec<Option<usize>>,
+    /// Whether the step that writes a buffer first writes all of it: what is there before does not matter.
+    is_overwritten: Vec<bool>,
     /// The tensors; between runs, nothing for those of a run.
     tensors: Vec<Option<Tensor>>,
     /// The buffers and tensors of a run.
@@ -122,6 +124,7 @@ impl BoundPlan {
             bound: Vec::new(),
             of_a_run: (buffers, tensors),
             symbols: Symbols::default(),
+            is_overwritten: overwritten(&plan, &sizes),
             plan,
             storages,
             sizes,
@@ -203,7 +206,10 @@ impl BoundPlan {
         for &at in &self.of_a_run.0 {
             match (&plan.buffers[at], self.sizes[at]) {
                 (Buffer::Input(input), _) => self.storages[at] = given.get(*input as usize).copied().cloned(),
-                (Buffer::Result, Some(size)) => self.storages[at] = Some(Storage::zeroed(size)?),
+                (Buffer::Result, Some(size)) => {
+                    let make = if self.is_overwritten[at] { Storage::unfilled } else { Storage::zeroed };
+                    self.storages[at] = Some(make(size)?);
+                }
                 (_, _) => {}
             }
         }
@@ -541,6 +547,20 @@ fn work_of(plan: &Plan, step: &Step, registry: &Registry, kernels: &Kernels) -> 
     };
     let constants = args.iter().enumerate().filter_map(|(at, it)| Some((at, storage(it)?))).collect();
     Ok(Work::Call(Call { op, kernel, constants, prepared: Preparation::Unknown }))
+}
+
+/// Of each buffer, whether the step that writes it first writes all of it.
+fn overwritten(plan: &Plan, sizes: &[Option<usize>]) -> Vec<bool> {
+    let mut res = vec![None; plan.buffers.len()];
+    for step in &plan.steps {
+        step.action.for_each_written(&mut |it| {
+            let view = plan.tensor(it);
+            let whole = view.known().filter(Extent::is_row_major).and_then(|it| it.span(view.dtype));
+            let buffer = view.buffer.0 as usize;
+            res[buffer].get_or_insert(whole.is_some_and(|it| sizes[buffer] == Some(it)));
+        });
+    }
+    res.into_iter().map(Option::unwrap_or_default).collect()
 }
 
 /// The memory of each buffer that is not of a run.

@@ -496,7 +496,13 @@ impl Tracer for Tracing<'_> {
 impl GraphTracer for Tracing<'_> {
     fn begin(&mut self, inputs: &[Value<TensorMeta>], _: Option<&[Traced]>) -> Result<Vec<Traced>> {
         self.around.push((take(&mut self.here), Arc::clone(&self.node)));
-        self.inputs(inputs)
+        let inputs = self.inputs(inputs)?;
+        // What a body is given in another order than here is copied to this order, which has no place for each element.
+        if operands_of(&inputs).iter().any(|it| self.shares_places(it)) {
+            let what = "a graph of control flow takes a tensor of which several elements share a place in memory";
+            return Err(Diagnostic::new(Code::NotImplemented, what));
+        }
+        Ok(inputs)
     }
 
     fn end(&mut self, result: &Traced) -> Result<Value<TensorMeta>> {
