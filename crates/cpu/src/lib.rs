@@ -20,6 +20,7 @@ mod attention;
 mod conv;
 mod create;
 mod fft;
+mod fused;
 mod gemm;
 mod image;
 mod index;
@@ -59,5 +60,5 @@ const DOMAINS: &[&[&[(&str, Kernel)]]] = &[
 /// The kernels of this backend.
 pub fn kernels() -> &'static Kernels {
     static KERNELS: OnceLock<Kernels> = OnceLock::new();
-    KERNELS.get_or_init(|| Kernels::new(&DOMAINS.concat()))
+    KERNELS.get_or_init(|| Kernels::new(&DOMAINS.concat()).with_fused(fused::prepare))
 }

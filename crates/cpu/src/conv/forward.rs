@@ -105,7 +105,7 @@ fn multiply<T: GemmElement, C: RhsColumns<T>>(
     rhs: &C,
     start: Start<'_, T>,
 ) -> Result<()> {
-    BlockedGemm { level: Level::best(), size, target, lhs, rhs, start }.run()
+    BlockedGemm { level: Level::best(), size, target, lhs, rhs, start, epilogue: () }.run()
 }
 
 /// Reads what one tap sees of these rows of points; the padding stays zero.

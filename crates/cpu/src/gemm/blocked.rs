@@ -1,5 +1,6 @@
 //! Blocked products. The left side is read where it lies, in rows; the right side is laid out in panels, which are as wide
-//! as a tile of the result that fits the registers, a block of rows at a time, so that a panel stays in the cache.
+//! as a tile of the result that fits the registers, a block of rows at a time, so that a panel stays in the cache. What
+//! follows a product ([`Epilogue`]) is done to a tile before it leaves the registers.
 //!
 //! Each element of a result is a sum in one order, given by the number of its terms alone: neither the threads nor the
 //! sizes of the matrices around it change its bits.
@@ -52,6 +53,69 @@ impl<T: GemmElement> RhsColumns<T> for MatrixView<'_, T> {
     }
 }
 
+/// The left side of a product: whatever has rows whose elements lie in contiguous runs, the same ones in each row.
+pub(crate) trait LhsRows<T>: Copy + Sync {
+    /// Where a row begins.
+    fn start(&self, row: usize) -> usize;
+
+    /// Where the elements from `depth` on lie, seen from the start of their row, and how many of them lie side by side.
+    fn run(&self, depth: usize) -> (usize, usize);
+
+    /// All elements.
+    fn data(&self) -> &[T];
+
+    /// Whether rows of `k` elements, so many of them, lie in the elements.
+    fn has(&self, n_rows: usize, k: usize) -> bool;
+}
+
+/// Only of matrices whose rows are contiguous, which [`LhsRows::has`] says.
+impl<T: GemmElement> LhsRows<T> for MatrixView<'_, T> {
+    #[inline(always)]
+    fn start(&self, row: usize) -> usize {
+        row * self.row
+    }
+
+    #[inline(always)]
+    fn run(&self, depth: usize) -> (usize, usize) {
+        (depth, usize::MAX - depth)
+    }
+
+    #[inline(always)]
+    fn data(&self) -> &[T] {
+        self.data
+    }
+
+    fn has(&self, n_rows: usize, k: usize) -> bool {
+        self.col == 1 && n_rows.saturating_sub(1) * self.row + k <= self.data.len()
+    }
+}
+
+/// What is done to the elements of a product once their sums are complete.
+pub(crate) trait Epilogue<T>: Sync {
+    /// Changes elements of row `i` from column `j` on, on their way from the registers.
+    fn apply(&self, i: usize, j: usize, row: &mut [T]);
+
+    /// Changes them once more when a panel is through: what takes too many instructions to stand in every tile.
+    fn finish(&self, row: &mut [T]);
+
+    /// Whether there is something to finish.
+    fn is_unfinished(&self) -> bool;
+}
+
+/// Nothing.
+impl<T> Epilogue<T> for () {
+    #[inline(always)]
+    fn apply(&self, _: usize, _: usize, _: &mut [T]) {}
+
+    #[inline(always)]
+    fn finish(&self, _: &mut [T]) {}
+
+    #[inline(always)]
+    fn is_unfinished(&self) -> bool {
+        false
+    }
+}
+
 /// The rows of a panel that are written at a time where the right side lies in columns.
 const TURNED: usize = 16;
 
@@ -68,24 +132,25 @@ const MOST_PANELS: usize = 16;
 /// Multiplications that are worth a thread.
 const SHARED: usize = 1 << 17;
 
-/// What is computed: `target = start + lhs * rhs`. The rows of the left side are contiguous.
-pub(crate) struct BlockedGemm<'a, T, C> {
+/// What is computed: `target = epilogue(start + lhs * rhs)`.
+pub(crate) struct BlockedGemm<'a, T, L, C, E> {
     pub(crate) level: Level,
     pub(crate) size: Extent,
     pub(crate) target: OutputView<'a, T>,
-    pub(crate) lhs: MatrixView<'a, T>,
+    pub(crate) lhs: L,
     pub(crate) rhs: &'a C,
     pub(crate) start: Start<'a, T>,
+    pub(crate) epilogue: E,
 }
 
-impl<T: GemmElement, C: RhsColumns<T>> BlockedGemm<'_, T, C> {
+impl<T: GemmElement, L: LhsRows<T>, C: RhsColumns<T>, E: Epilogue<T>> BlockedGemm<'_, T, L, C, E> {
     /// Computes it, on as many threads as there are and the sizes are worth.
     ///
     /// # Errors
     /// `OutOfMemory` where the right side cannot be laid out.
     pub(crate) fn run(&self) -> Result<()> {
         let Extent { m, n, k } = self.size;
-        assert!(self.lhs.col == 1 && (m - 1) * self.lhs.row + k <= self.lhs.data.len(), "the left side lies in rows");
+        assert!(self.lhs.has(m, k), "the left side lies in rows");
         let [height, width] = self.level.run(TileShape(PhantomData::<T>));
         let n_panels = n.div_ceil(width);
         if m * n * k <= SHARED {
@@ -154,7 +219,7 @@ impl<T: GemmElement> PackedRhs<T> {
         let [_, width] = level.run(TileShape(PhantomData::<T>));
         let (n_cols, block) = (n.next_multiple_of(width), depth::<T>());
         let mut panels = filled(T::ZERO, n_cols * k)?;
-        parallel::parts_mut(&mut panels, n_cols * block, |at, packed| {
+        parallel::parts_mut(&mut panels, (n_cols * block).max(1), |at, packed| {
             let first = at / n_cols;
             level.run(Pack { rhs, cols: 0..n, depth: first..k.min(first + block), packed });
         });
@@ -162,14 +227,14 @@ impl<T: GemmElement> PackedRhs<T> {
     }
 }
 
-impl<T: GemmElement> BlockedGemm<'_, T, PackedRhs<T>> {
+impl<T: GemmElement, L: LhsRows<T>, E: Epilogue<T>> BlockedGemm<'_, T, L, PackedRhs<T>, E> {
     /// As [`Self::run`], on panels that are there already.
     ///
     /// # Panics
     /// When they are of another size.
     pub(crate) fn run_packed(&self) {
         let Extent { m, n, k } = self.size;
-        assert!(self.lhs.col == 1 && (m - 1) * self.lhs.row + k <= self.lhs.data.len(), "the left side lies in rows");
+        assert!(self.lhs.has(m, k), "the left side lies in rows");
         assert!(
             (n, k) == (self.rhs.n, self.rhs.k) && self.level == self.rhs.level,
             "the right side is laid out for this"
@@ -187,23 +252,29 @@ impl<T: GemmElement> BlockedGemm<'_, T, PackedRhs<T>> {
         }
     }
 
-    /// Some rows of the left side with some columns, which begin a panel.
+    /// Some rows of the left side with some columns, which begin a panel. A block of rows is complete before the next one
+    /// begins, so that its sums stay in the cache.
     fn part(&self, rows: Range<usize>, cols: Range<usize>) {
         let [_, width] = self.level.run(TileShape(PhantomData::<T>));
         let n_cols = self.size.n.next_multiple_of(width);
-        for first in (0..self.size.k).step_by(depth::<T>()) {
-            let depth = first..self.size.k.min(first + depth::<T>());
-            let block = &self.rhs.panels[first * n_cols..][..n_cols * depth.len()];
-            let packed = &block[cols.start * depth.len()..][..cols.len().next_multiple_of(width) * depth.len()];
-            self.multiply(rows.clone(), cols.clone(), depth, packed);
+        for first in rows.clone().step_by(ROWS) {
+            let rows = first..rows.end.min(first + ROWS);
+            for first in (0..self.size.k).step_by(depth::<T>()) {
+                let depth = first..self.size.k.min(first + depth::<T>());
+                let block = &self.rhs.panels[first * n_cols..][..n_cols * depth.len()];
+                let packed = &block[cols.start * depth.len()..][..cols.len().next_multiple_of(width) * depth.len()];
+                self.multiply(rows.clone(), cols.clone(), depth, packed);
+            }
         }
     }
 }
 
-impl<T: GemmElement, C> BlockedGemm<'_, T, C> {
+impl<T: GemmElement, L: LhsRows<T>, C, E: Epilogue<T>> BlockedGemm<'_, T, L, C, E> {
     fn multiply(&self, rows: Range<usize>, cols: Range<usize>, depth: Range<usize>, packed: &[T]) {
         let (target, lhs, start) = (&self.target, self.lhs, self.start.at(depth.start));
-        self.level.run(Multiply { target, lhs, start, rows, cols, depth, packed });
+        // An epilogue follows the last terms alone.
+        let epilogue = (depth.end == self.size.k).then_some(&self.epilogue);
+        self.level.run(Multiply { target, lhs, start, epilogue, rows, cols, depth, packed });
     }
 }
 
@@ -279,17 +350,18 @@ impl<T: GemmElement, C: RhsColumns<T>> Work for Pack<'_, T, C> {
 }
 
 /// Multiplies some rows of the left side with panels.
-struct Multiply<'a, T> {
+struct Multiply<'a, T, L, E> {
     target: &'a OutputView<'a, T>,
-    lhs: MatrixView<'a, T>,
+    lhs: L,
     start: Start<'a, T>,
+    epilogue: Option<&'a E>,
     rows: Range<usize>,
     cols: Range<usize>,
     depth: Range<usize>,
     packed: &'a [T],
 }
 
-impl<T: GemmElement> Work for Multiply<'_, T> {
+impl<T: GemmElement, L: LhsRows<T>, E: Epilogue<T>> Work for Multiply<'_, T, L, E> {
     type Output = ();
 
     #[inline(always)]
@@ -298,7 +370,7 @@ impl<T: GemmElement> Work for Multiply<'_, T> {
     }
 }
 
-impl<T: GemmElement> Multiply<'_, T> {
+impl<T: GemmElement, L: LhsRows<T>, E: Epilogue<T>> Multiply<'_, T, L, E> {
     #[inline(always)]
     fn tiles<I: Isa, const M: usize, const N: usize, const H: usize>(&self) {
         for first in self.rows.clone().step_by(ROWS) {
@@ -308,10 +380,24 @@ impl<T: GemmElement> Multiply<'_, T> {
                 let cols = first..self.cols.end.min(first + N);
                 // Narrow tiles for floats alone: each kind of tile takes its time to compile.
                 if T::IS_FLOAT && cols.len() <= H {
-                    self.panel::<I, M, N, H>(rows.clone(), cols, panel);
+                    self.panel::<I, M, N, H>(rows.clone(), cols.clone(), panel);
                 } else {
-                    self.panel::<I, M, N, N>(rows.clone(), cols, panel);
+                    self.panel::<I, M, N, N>(rows.clone(), cols.clone(), panel);
                 }
+                self.finish(rows.clone(), cols);
+            }
+        }
+    }
+
+    /// Finishes what a panel gave, which is still in the cache.
+    #[inline(always)]
+    fn finish(&self, rows: Range<usize>, cols: Range<usize>) {
+        if let Some(epilogue) = self.epilogue
+            && epilogue.is_unfinished()
+        {
+            for i in rows {
+                // SAFETY: as in `store`.
+                epilogue.finish(unsafe { self.target.row(i, cols.clone()) });
             }
         }
     }
@@ -343,13 +429,13 @@ impl<T: GemmElement> Multiply<'_, T> {
         cols: Range<usize>,
         panel: &[[T; N]],
     ) {
-        let lhs = self.lhs;
         // A tile at the lower edge repeats the last row, and writes none of the repetitions.
-        let factors: [&[T]; M] = std::array::from_fn(|row| {
-            &lhs.data[(rows.start + row).min(rows.end - 1) * lhs.row + self.depth.start..][..self.depth.len()]
-        });
+        let mut starts = [0; M];
+        for (i, start) in starts.iter_mut().enumerate() {
+            *start = self.lhs.start((rows.start + i).min(rows.end - 1));
+        }
         let mut sums = [[T::ZERO; W]; M];
-        multiply::<T, I, M, N, W>(factors, panel, &mut sums);
+        multiply::<T, I, L, M, N, W>(&self.lhs, starts, self.depth.clone(), panel, &mut sums);
         if self.target.has_dense_rows() {
             self.store(rows, cols, &sums);
         } else {
@@ -369,10 +455,19 @@ impl<T: GemmElement> Multiply<'_, T> {
             // SAFETY: the parts of a job have other rows or other columns, and a part goes through its tiles in turn.
             let to = unsafe { target.row(i, cols.clone()) };
             match to.first_chunk_mut::<N>() {
-                Some(to) => add(to, sums, start, i, cols.start),
+                Some(to) => {
+                    let mut sums = added(to, sums, start, i, cols.start);
+                    if let Some(epilogue) = self.epilogue {
+                        epilogue.apply(i, cols.start, &mut sums);
+                    }
+                    *to = sums;
+                }
                 None => {
-                    for ((j, to), &sum) in cols.clone().zip(to).zip(sums) {
+                    for ((j, to), &sum) in cols.clone().zip(&mut *to).zip(sums) {
                         *to = start.of(i, j, *to).add(sum);
+                    }
+                    if let Some(epilogue) = self.epilogue {
+                        epilogue.apply(i, cols.start, to);
                     }
                 }
             }
@@ -392,44 +487,63 @@ impl<T: GemmElement> Multiply<'_, T> {
             let to = unsafe { self.target.column(rows.clone(), j) };
             for ((i, to), sums) in rows.clone().zip(to).zip(sums) {
                 *to = self.start.of(i, j, *to).add(sums[at]);
+                if let Some(epilogue) = self.epilogue {
+                    epilogue.apply(i, j, std::slice::from_mut(to));
+                }
             }
         }
     }
 }
 
-/// Writes sums that start from what `start` says of this row and of the columns from `j` on.
+/// Sums that start from what `start` says of this row and of the columns from `j` on.
 #[inline(always)]
-fn add<T: GemmElement, const N: usize>(to: &mut [T; N], sums: &[T; N], start: Start<'_, T>, i: usize, j: usize) {
+fn added<T: GemmElement, const N: usize>(
+    to: &[T; N],
+    sums: &[T; N],
+    start: Start<'_, T>,
+    i: usize,
+    j: usize,
+) -> [T; N] {
     // Arrays of their own become vectors; elements that are changed where they lie do not.
     let from = match start {
-        Start::Zero => return *to = *sums,
+        Start::Zero => return *sums,
         Start::Kept => *to,
         Start::Rows(rows) => [rows[i]; N],
         Start::Columns(cols) => *cols[j..].first_chunk::<N>().expect("each column has a number"),
     };
-    *to = std::array::from_fn(|at| from[at].add(sums[at]));
+    std::array::from_fn(|at| from[at].add(sums[at]))
 }
 
-/// Writes the products of some rows with the first columns of a panel.
+/// Writes the products of some rows, which begin where they begin, with the first columns of a panel.
 #[inline(always)]
-fn multiply<T: GemmElement, I: Isa, const M: usize, const N: usize, const W: usize>(
-    rows: [&[T]; M],
+fn multiply<T: GemmElement, I: Isa, L: LhsRows<T>, const M: usize, const N: usize, const W: usize>(
+    lhs: &L,
+    starts: [usize; M],
+    depth: Range<usize>,
     panel: &[[T; N]],
     res: &mut [[T; W]; M],
 ) {
-    let depth = panel.len();
-    let rows = rows.map(|row| &row[..depth]);
     // These stay in registers, which takes that no place among them is computed.
     let mut sums = [[T::ZERO; W]; M];
-    for p in 0..depth {
-        let panel = panel[p];
+    let (mut panel, mut at) = (&panel[..depth.len()], depth.start);
+    while !panel.is_empty() {
+        let (place, n) = lhs.run(at);
+        let (run, rest) = panel.split_at(n.min(panel.len()));
+        // A loop, since functions of arrays are not always inlined.
+        let mut rows: [&[T]; M] = [&[]; M];
         for i in 0..M {
-            // SAFETY: each row has just been cut to `depth` elements.
-            let factor = unsafe { *rows[i].get_unchecked(p) };
-            for j in 0..W {
-                sums[i][j] = factor.mul_add::<I>(panel[j], sums[i][j]);
+            rows[i] = &lhs.data()[starts[i] + place..][..run.len()];
+        }
+        for (p, &panel) in run.iter().enumerate() {
+            for i in 0..M {
+                // SAFETY: each row has just been cut to the length of the run.
+                let factor = unsafe { *rows[i].get_unchecked(p) };
+                for j in 0..W {
+                    sums[i][j] = factor.mul_add::<I>(panel[j], sums[i][j]);
+                }
             }
         }
+        (panel, at) = (rest, at + run.len());
     }
     *res = sums;
 }

@@ -186,7 +186,7 @@ fn in_rows<T: GemmElement>(
         if size.n <= THIN {
             return dots(level, size, &target, lhs, rhs, start);
         }
-        BlockedGemm { level, size, target, lhs, rhs: &rhs, start }.run()
+        BlockedGemm { level, size, target, lhs, rhs: &rhs, start, epilogue: () }.run()
     })
 }
 
@@ -223,7 +223,7 @@ pub(crate) fn gemm_packed<T: GemmElement>(
 ) -> Result<()> {
     let target = OutputView::new(dst.data, [size.m, size.n], [dst.row, 1]);
     in_dense_rows(size, lhs, |lhs| {
-        BlockedGemm { level: Level::best(), size, target, lhs, rhs, start }.run_packed();
+        BlockedGemm { level: Level::best(), size, target, lhs, rhs, start, epilogue: () }.run_packed();
         Ok(())
     })
 }

@@ -1,6 +1,7 @@
 //! What kernels are written with: the numbers that they compute in, access to elements, loops over tensors, instruction
 //! sets and threads. No operator is joined here.
 
+pub(crate) mod activation;
 pub(crate) mod complex;
 pub(crate) mod dense;
 pub(crate) mod dispatch;

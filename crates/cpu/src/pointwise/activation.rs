@@ -1,10 +1,10 @@
 //! Activations of neural networks. Their gradients are in [`activation_backward`](super::activation_backward).
 
+use crate::numeric::activation::Activation;
 use crate::numeric::dispatch::{with_float, with_real};
 use crate::numeric::elementary::Elementary;
 use crate::numeric::map::{Source, map1, map2, number};
 use crate::numeric::number::Real;
-use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 use tracefx_core::{Element, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -46,7 +46,7 @@ pub(super) const KERNELS: &[(&str, Kernel)] = &[
         float!(|x| if x < 0.0 { Elementary::exp_m1(x) * (SELU_ALPHA * SELU_SCALE) as F } else { x * SELU_SCALE as F }),
     ),
     ("aten.gelu.default", Kernel::Overwrite(gelu)),
-    ("aten.silu.default", float!(|x| x / (1.0 + Elementary::exp(-x)))),
+    ("aten.silu.default", float!(|x| Activation::silu(x))),
     ("aten.mish.default", float!(|x| x * Elementary::tanh(x.softplus()))),
     (
         "aten.softplus.default",
@@ -68,9 +68,9 @@ pub(super) const KERNELS: &[(&str, Kernel)] = &[
         }),
     ),
     ("aten.hardshrink.default", float!(|x, lambd = 1| if x >= -lambd && x <= lambd { 0.0 } else { x })),
-    ("aten.hardsigmoid.default", float!(|x| (x + 3.0).larger(0.0).smaller(6.0) / 6.0)),
-    ("aten.hardswish.default", float!(|x| x * (x + 3.0).larger(0.0).smaller(6.0) / 6.0)),
-    ("aten.leaky_relu.default", float!(|x, slope = 1| if x > 0.0 { x } else { x * slope })),
+    ("aten.hardsigmoid.default", float!(|x| Activation::hard_sigmoid(x))),
+    ("aten.hardswish.default", float!(|x| Activation::hard_swish(x))),
+    ("aten.leaky_relu.default", float!(|x, slope = 1| Activation::leaky_relu(x, slope))),
     ("aten.log_sigmoid.default", float!(|x| -(-x).softplus())),
     ("aten.log_sigmoid_forward.default", Kernel::Overwrite(log_sigmoid_forward)),
     ("aten._prelu_kernel.default", Kernel::Overwrite(prelu)),
@@ -115,11 +115,8 @@ fn gelu(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let source = Source::of(args, 0, dtype)?;
     with_float!(dtype, &args.op.name, F => match args.str(1)? {
-        "tanh" => map1::<F, F>(&source, &outs[0], |x| {
-            let beta = (FRAC_2_SQRT_PI * FRAC_1_SQRT_2) as F;
-            0.5 * x * (1.0 + Elementary::tanh(beta * (x + 0.044715 * x * x * x)))
-        }),
-        _ => map1::<F, F>(&source, &outs[0], |x| 0.5 * x * (1.0 + Elementary::erf(x * FRAC_1_SQRT_2 as F))),
+        "tanh" => map1::<F, F>(&source, &outs[0], Activation::gelu_tanh),
+        _ => map1::<F, F>(&source, &outs[0], Activation::gelu),
     })
 }
 

@@ -1,0 +1,76 @@
+//! Times of fused steps: the layers of `benches/fused.json`, whose names may be picked by a part of them, with bias and ReLU.
+//!
+//! Prints the median time of each in microseconds as a JSON object; `benches/fused.py` sets it beside ONNX Runtime's.
+
+use serde_json::Value as Json;
+use std::time::{Duration, Instant};
+use tracefx_core::Tensor;
+use tracefx_plan::{Activation, Convolution, Epilogue, Fused, Product};
+
+fn main() {
+    let prepare = tracefx_cpu::kernels().fused().unwrap();
+    let cases: Json = serde_json::from_str(include_str!("../../../benches/fused.json")).unwrap();
+    let picked: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with("--")).collect();
+    let mut times = serde_json::Map::new();
+    for case in cases.as_array().unwrap() {
+        let name = case["name"].as_str().unwrap();
+        if !picked.is_empty() && !picked.iter().any(|it| name.contains(it.as_str())) {
+            continue;
+        }
+        let step = step(case);
+        let run = prepare(&step).unwrap();
+        times.insert(name.into(), (median(|| run(&step).unwrap()).as_nanos() as f64 / 1000.0).into());
+    }
+    #[allow(clippy::print_stdout, reason = "the times are what it is run for")]
+    {
+        println!("{}", Json::Object(times));
+    }
+}
+
+/// The median of as many runs as fit a fifth of a second, after a first one that does not count.
+fn median(mut run: impl FnMut()) -> Duration {
+    run();
+    let start = Instant::now();
+    let mut times = Vec::new();
+    while times.len() < 5 || (start.elapsed() < Duration::from_millis(200) && times.len() < 1000) {
+        let start = Instant::now();
+        run();
+        times.push(start.elapsed());
+    }
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+fn step(case: &Json) -> Fused<Tensor> {
+    let sizes =
+        |it: &Json| -> Vec<usize> { it.as_array().unwrap().iter().map(|it| it.as_u64().unwrap() as usize).collect() };
+    let number = |key: &str| case[key].as_u64().unwrap() as usize;
+    let epilogue = |n_channels: usize| Epilogue {
+        bias: Some(tensor(&[n_channels])),
+        activation: Activation::Clamp { min: 0.0, max: f32::INFINITY },
+        ..Epilogue::none()
+    };
+    if case["lhs"].is_array() {
+        let (lhs, rhs) = (sizes(&case["lhs"]), sizes(&case["rhs"]));
+        let (result, epilogue) = (tensor(&[lhs[0], rhs[1]]), epilogue(rhs[1]));
+        return Fused::Product(Product { lhs: tensor(&lhs), rhs: tensor(&rhs), epilogue, result });
+    }
+    let (input, weight) = (sizes(&case["input"]), sizes(&case["weight"]));
+    let (stride, padding) = (number("stride"), number("padding"));
+    let points = |dim: usize| (input[1 + dim] + 2 * padding - weight[2 + dim]) / stride + 1;
+    Fused::Convolution(Convolution {
+        input: tensor(&input),
+        weight: tensor(&weight),
+        stride: [stride; 2],
+        padding: [padding; 2],
+        dilation: [1; 2],
+        groups: number("groups"),
+        epilogue: epilogue(weight[0]),
+        result: tensor(&[input[0], points(0), points(1), weight[0]]),
+    })
+}
+
+fn tensor(sizes: &[usize]) -> Tensor {
+    let numbers: Vec<f32> = (0..sizes.iter().product()).map(|it: usize| (it as f32 * 0.7).sin()).collect();
+    Tensor::from_slice(&numbers, sizes).unwrap()
+}

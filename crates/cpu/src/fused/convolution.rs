@@ -1,0 +1,127 @@
+//! Convolutions of channels-last images: their geometry, and which of the algorithms computes them.
+
+use crate::fused::direct::Direct;
+use crate::fused::epilogue::{Folded, Tail};
+use tracefx_core::allocate::collected;
+use tracefx_core::{Result, Tensor};
+use tracefx_plan::Convolution;
+
+/// A convolution with its filters packed.
+pub(super) struct ConvolutionKernel {
+    folded: Folded,
+    algorithm: Algorithm,
+}
+
+enum Algorithm {
+    Direct(Direct),
+}
+
+impl ConvolutionKernel {
+    /// # Errors
+    /// `OutOfMemory`.
+    pub(super) fn new(step: &Convolution<Tensor>) -> Result<Self> {
+        let geometry = Geometry::new(step);
+        let folded = Folded::new(&step.epilogue)?;
+        let weight = step.weight.to_vec::<f32>()?;
+        let filter = geometry.n_in() * geometry.n_taps();
+        let weight = collected(weight.iter().enumerate().map(|(at, &it)| folded.scaled(it, at / filter)))?;
+        let algorithm = Algorithm::Direct(Direct::new(geometry, &weight)?);
+        Ok(ConvolutionKernel { folded, algorithm })
+    }
+
+    /// # Errors
+    /// `OutOfMemory`.
+    pub(super) fn run(&self, input: &[f32], tail: Tail<'_>, out: &mut [f32]) -> Result<()> {
+        if out.is_empty() {
+            return Ok(());
+        }
+        match &self.algorithm {
+            Algorithm::Direct(it) => it.run(input, &self.folded, tail, out),
+        }
+    }
+}
+
+/// The sizes of a convolution. Those of height stand before those of width.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Geometry {
+    pub(super) n_images: usize,
+    pub(super) image: [usize; 2],
+    pub(super) channels: usize,
+    pub(super) filters: usize,
+    pub(super) groups: usize,
+    pub(super) kernel: [usize; 2],
+    pub(super) stride: [usize; 2],
+    pub(super) padding: [usize; 2],
+    pub(super) dilation: [usize; 2],
+    pub(super) points: [usize; 2],
+}
+
+impl Geometry {
+    pub(super) fn new(step: &Convolution<Tensor>) -> Self {
+        let (input, weight, result) = (step.input.sizes(), step.weight.sizes(), step.result.sizes());
+        Geometry {
+            n_images: input[0],
+            image: [input[1], input[2]],
+            channels: input[3],
+            filters: weight[0],
+            groups: step.groups,
+            kernel: [weight[2], weight[3]],
+            stride: step.stride,
+            padding: step.padding,
+            dilation: step.dilation,
+            points: [result[1], result[2]],
+        }
+    }
+
+    /// The channels that a filter reads.
+    pub(super) fn n_in(&self) -> usize {
+        self.channels / self.groups
+    }
+
+    /// The filters of a group.
+    pub(super) fn n_out(&self) -> usize {
+        self.filters / self.groups
+    }
+
+    pub(super) fn n_taps(&self) -> usize {
+        self.kernel[0] * self.kernel[1]
+    }
+
+    /// The points of an image.
+    pub(super) fn n_points(&self) -> usize {
+        self.points[0] * self.points[1]
+    }
+
+    /// The elements of an image.
+    pub(super) fn image_len(&self) -> usize {
+        self.image[0] * self.image[1] * self.channels
+    }
+
+    /// Whether each patch is the point itself.
+    pub(super) fn is_pointwise(&self) -> bool {
+        self.kernel == [1; 2] && self.stride == [1; 2] && self.padding == [0; 2]
+    }
+
+    /// The image of a point of all, and its place there.
+    pub(super) fn point(&self, at: usize) -> (usize, [usize; 2]) {
+        let (image, at) = (at / self.n_points(), at % self.n_points());
+        (image, [at / self.points[1], at % self.points[1]])
+    }
+
+    /// The places of the padded image that some tap of some point sees.
+    pub(super) fn reach(&self, dim: usize) -> Option<usize> {
+        let points = self.points[dim].checked_sub(1)?.checked_mul(self.stride[dim])?;
+        points.checked_add(self.kernel[dim].checked_sub(1)?.checked_mul(self.dilation[dim])?)?.checked_add(1)
+    }
+
+    /// The pixel of all images that a tap of a point sees, or nothing in the padding.
+    pub(super) fn pixel(&self, point: usize, tap: usize) -> Option<usize> {
+        let (image, point) = self.point(point);
+        let taps = [tap / self.kernel[1], tap % self.kernel[1]];
+        let place = |dim: usize| {
+            let place = point[dim] * self.stride[dim] + taps[dim] * self.dilation[dim];
+            place.checked_sub(self.padding[dim]).filter(|&it| it < self.image[dim])
+        };
+        Some((image * self.image[0] + place(0)?) * self.image[1] + place(1)?)
+    }
+}

@@ -1,0 +1,136 @@
+//! What follows the sums of a fused step. Bias and batch normalisation are folded into the weight and into what the sums
+//! start from; the residual and the activation are applied to the results that were just computed.
+
+use crate::gemm;
+use crate::gemm::Start;
+use crate::numeric::activation::Activation as _;
+use crate::numeric::elementary::Elementary;
+use crate::numeric::isa::{self, Isa, Work};
+use tracefx_core::allocate::collected;
+use tracefx_core::{Result, Tensor};
+use tracefx_plan::{Activation, Epilogue};
+
+/// Bias and batch normalisation as a factor and an addend of each channel.
+pub(super) struct Folded {
+    scale: Option<Vec<f64>>,
+    bias: Option<Vec<f32>>,
+}
+
+impl Folded {
+    /// Folds them in float64.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub(super) fn new(epilogue: &Epilogue<Tensor>) -> Result<Self> {
+        let numbers = |it: &Option<Tensor>| it.as_ref().map(Tensor::to_vec::<f32>).transpose();
+        let bias = numbers(&epilogue.bias)?;
+        let Some(norm) = &epilogue.norm else { return Ok(Folded { scale: None, bias }) };
+        let (weight, shift) = (numbers(&norm.weight)?, numbers(&norm.bias)?);
+        let (mean, var) = (norm.mean.to_vec::<f32>()?, norm.var.to_vec::<f32>()?);
+        let at = |it: &Option<Vec<f32>>, channel: usize| it.as_ref().map(|it| f64::from(it[channel]));
+        let scale = |channel: usize| at(&weight, channel).unwrap_or(1.0) / (f64::from(var[channel]) + norm.eps).sqrt();
+        let addend = |channel: usize| {
+            let before = at(&bias, channel).unwrap_or(0.0) - f64::from(mean[channel]);
+            (before * scale(channel) + at(&shift, channel).unwrap_or(0.0)) as f32
+        };
+        let bias = collected((0..mean.len()).map(addend))?;
+        Ok(Folded { scale: Some(collected((0..mean.len()).map(scale))?), bias: Some(bias) })
+    }
+
+    /// An element of the weight with the factor of its channel.
+    pub(super) fn scaled(&self, weight: f32, channel: usize) -> f32 {
+        self.scale.as_ref().map_or(weight, |it| (f64::from(weight) * it[channel]) as f32)
+    }
+
+    /// What the sums of all channels from `first` on start from.
+    pub(super) fn start(&self, first: usize) -> Start<'_, f32> {
+        self.bias.as_ref().map_or(Start::Zero, |it| Start::Columns(&it[first..]))
+    }
+}
+
+/// The residual and the activation of a run. Rows are points, and columns are channels.
+#[derive(Clone, Copy)]
+pub(super) struct Tail<'a> {
+    residual: Option<&'a [f32]>,
+    n_channels: usize,
+    min: f32,
+    max: f32,
+    /// What is no clamp takes more instructions.
+    late: Activation,
+}
+
+impl<'a> Tail<'a> {
+    pub(super) fn new(residual: Option<&'a [f32]>, n_channels: usize, activation: Activation) -> Self {
+        let (min, max, late) = match activation {
+            Activation::Clamp { min, max } => (min, max, Activation::Identity),
+            other => (f32::NEG_INFINITY, f32::INFINITY, other),
+        };
+        Tail { residual, n_channels, min, max, late }
+    }
+
+    /// The channels of a point.
+    pub(super) fn n_channels(&self) -> usize {
+        self.n_channels
+    }
+
+    /// That of the points from `point` and the channels from `channel` on.
+    pub(super) fn from(self, point: usize, channel: usize) -> Self {
+        Tail { residual: self.residual.map(|it| &it[point * self.n_channels + channel..]), ..self }
+    }
+
+    /// Applies all of it to the channels of a point that are there.
+    #[inline(always)]
+    pub(super) fn apply_all(&self, point: usize, channel: usize, row: &mut [f32]) {
+        gemm::blocked::Epilogue::apply(self, point, channel, row);
+        gemm::blocked::Epilogue::finish(self, row);
+    }
+}
+
+impl gemm::blocked::Epilogue<f32> for Tail<'_> {
+    #[inline(always)]
+    fn apply(&self, point: usize, channel: usize, row: &mut [f32]) {
+        if let Some(residual) = self.residual {
+            let residual = &residual[point * self.n_channels + channel..][..row.len()];
+            row.iter_mut().zip(residual).for_each(|(it, residual)| *it += residual);
+        }
+        row.iter_mut().for_each(|it| *it = it.clamped(self.min, self.max));
+    }
+
+    #[inline]
+    fn finish(&self, row: &mut [f32]) {
+        if self.is_unfinished() {
+            isa::run(Activate { activation: self.late, row });
+        }
+    }
+
+    #[inline(always)]
+    fn is_unfinished(&self) -> bool {
+        self.late != Activation::Identity
+    }
+}
+
+struct Activate<'a> {
+    activation: Activation,
+    row: &'a mut [f32],
+}
+
+impl Work for Activate<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let each = self.row.iter_mut();
+        match self.activation {
+            Activation::Identity => {}
+            Activation::Clamp { min, max } => each.for_each(|it| *it = it.clamped(min, max)),
+            Activation::LeakyRelu(slope) => each.for_each(|it| *it = it.leaky_relu(slope)),
+            Activation::Sigmoid => each.for_each(|it| *it = it.sigmoid()),
+            Activation::Silu => each.for_each(|it| *it = it.silu()),
+            Activation::HardSigmoid => each.for_each(|it| *it = it.hard_sigmoid()),
+            Activation::HardSwish => each.for_each(|it| *it = it.hard_swish()),
+            Activation::Tanh => each.for_each(|it| *it = Elementary::tanh(*it)),
+            Activation::Gelu => each.for_each(|it| *it = it.gelu()),
+            Activation::GeluTanh => each.for_each(|it| *it = it.gelu_tanh()),
+        }
+    }
+}

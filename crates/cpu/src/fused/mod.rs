@@ -1,0 +1,63 @@
+//! Fused steps of compiled plans: convolutions of channels-last images and products of matrices in float32, whose weights are
+//! packed once, with bias, batch normalisation, residual and activation behind them.
+//!
+//! What is made once of the parameters of a step is a kernel of one of the families here; which one it is, their shapes decide.
+
+mod convolution;
+mod direct;
+mod epilogue;
+mod padding;
+mod product;
+#[cfg(test)]
+mod tests;
+
+use crate::fused::convolution::ConvolutionKernel;
+use crate::fused::epilogue::Tail;
+use crate::fused::product::ProductKernel;
+use crate::numeric::dense::{self, Dense};
+use tracefx_core::{DType, Diagnostic, Result, Tensor};
+use tracefx_exec::PreparedFused;
+use tracefx_plan::{Epilogue, Fused};
+
+/// What a step stays.
+const SAME: &str = "a step is run as what it was prepared as";
+
+/// Packs the parameters of a step.
+///
+/// # Errors
+/// `NotImplemented` for other dtypes than float32; `OutOfMemory`.
+pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
+    if let Some(it) = step.inputs().into_iter().chain([step.result()]).find(|it| it.dtype() != DType::Float32) {
+        return Err(Diagnostic::unsupported_dtype(it.dtype(), step.name()));
+    }
+    match step {
+        Fused::Convolution(it) => {
+            let kernel = ConvolutionKernel::new(it)?;
+            Ok(Box::new(move |step| {
+                let Fused::Convolution(it) = step else { unreachable!("{SAME}") };
+                run(&it.input, &it.epilogue, &it.result, |input, tail, out| kernel.run(input, tail, out))
+            }))
+        }
+        Fused::Product(it) => {
+            let kernel = ProductKernel::new(it)?;
+            Ok(Box::new(move |step| {
+                let Fused::Product(it) = step else { unreachable!("{SAME}") };
+                run(&it.lhs, &it.epilogue, &it.result, |lhs, tail, out| kernel.run(lhs, tail, out))
+            }))
+        }
+    }
+}
+
+/// Gives the elements of the tensors that a run reads and writes to `body`.
+fn run(
+    input: &Tensor,
+    epilogue: &Epilogue<Tensor>,
+    result: &Tensor,
+    body: impl FnOnce(&[f32], Tail<'_>, &mut [f32]) -> Result<()>,
+) -> Result<()> {
+    let (input, residual) = (Dense::new(input)?, epilogue.residual.as_ref().map(Dense::new).transpose()?);
+    let residual = residual.as_ref().map(|it| it.read::<f32>());
+    let n_channels = result.sizes().last().copied().unwrap_or(1);
+    let tail = Tail::new(residual.as_deref(), n_channels, epilogue.activation);
+    dense::fill(result, |out| body(&input.read::<f32>(), tail, out))
+}

@@ -1,0 +1,88 @@
+//! Products of matrices whose right side is constant. It is packed whatever its strides are and however few rows the left
+//! side has: panels are read once and in order, as fast as the memory gives them.
+
+use crate::fused::epilogue::{Folded, Tail};
+use crate::gemm::blocked::{BlockedGemm, LhsRows, PackedRhs};
+use crate::gemm::output_view::OutputView;
+use crate::gemm::{Extent, MatrixView};
+use crate::numeric::isa::Level;
+use tracefx_core::allocate::collected;
+use tracefx_core::{Result, Tensor};
+use tracefx_plan::Product;
+
+/// A product with its right side packed.
+pub(super) struct ProductKernel {
+    rhs: Packed,
+    folded: Folded,
+}
+
+impl ProductKernel {
+    /// # Errors
+    /// `OutOfMemory`.
+    pub(super) fn new(step: &Product<Tensor>) -> Result<Self> {
+        let (k, n) = (step.rhs.sizes()[0], step.rhs.sizes()[1]);
+        let folded = Folded::new(&step.epilogue)?;
+        // Columns one after the other, as weights of linear layers lie.
+        let rhs = step.rhs.permuted(&[1, 0]).to_vec::<f32>()?;
+        let rhs = collected(rhs.iter().enumerate().map(|(at, &it)| folded.scaled(it, at / k)))?;
+        Ok(ProductKernel { rhs: Packed::new(&rhs, n, k)?, folded })
+    }
+
+    /// # Errors
+    /// Never.
+    pub(super) fn run(&self, lhs: &[f32], tail: Tail<'_>, out: &mut [f32]) -> Result<()> {
+        let (n, k) = (self.rhs.n, self.rhs.k);
+        let lhs = MatrixView { data: lhs, row: k, col: 1 };
+        let n_rows = out.len().checked_div(n).unwrap_or(0);
+        self.rhs.multiply(n_rows, lhs, &self.folded, 0, tail, out);
+        Ok(())
+    }
+}
+
+/// The packed weight of a product.
+pub(super) struct Packed {
+    level: Level,
+    n: usize,
+    k: usize,
+    panels: PackedRhs<f32>,
+}
+
+impl Packed {
+    /// Packs `n` columns of `k` numbers, one column after the other.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub(super) fn new(columns: &[f32], n: usize, k: usize) -> Result<Self> {
+        let level = Level::best();
+        let columns = MatrixView { data: columns, row: 1, col: k };
+        Ok(Packed { level, n, k, panels: PackedRhs::new(level, n, k, &columns)? })
+    }
+
+    /// Writes the products of the left side with these columns, which are the channels from `channel` on of `out`.
+    pub(super) fn multiply<L: LhsRows<f32>>(
+        &self,
+        n_rows: usize,
+        lhs: L,
+        folded: &Folded,
+        channel: usize,
+        tail: Tail<'_>,
+        out: &mut [f32],
+    ) {
+        if n_rows == 0 || self.n == 0 {
+            return;
+        }
+        let (size, tail, start) =
+            (Extent { m: n_rows, n: self.n, k: self.k }, tail.from(0, channel), folded.start(channel));
+        let n_channels = tail.n_channels();
+        if self.k == 0 {
+            for (i, row) in out.chunks_exact_mut(n_channels).enumerate() {
+                let row = &mut row[channel..][..self.n];
+                row.iter_mut().enumerate().for_each(|(j, it)| *it = start.of(i, j, 0.0));
+                tail.apply_all(i, 0, row);
+            }
+            return;
+        }
+        let target = OutputView::new(&mut out[channel..], [n_rows, self.n], [n_channels, 1]);
+        BlockedGemm { level: self.level, size, target, lhs, rhs: &self.panels, start, epilogue: tail }.run_packed();
+    }
+}

@@ -1,0 +1,353 @@
+//! Fused steps give what plain loops in float64 say, whichever algorithm computes them: on every instruction set, for odd
+//! sizes, empty tensors, operands of any strides and all epilogues.
+
+use super::prepare;
+use crate::agreement::config;
+use crate::numeric::isa::Level;
+use proptest::prelude::*;
+use tracefx_core::{Tensor, contiguous_strides};
+use tracefx_plan::{Activation, BatchNorm, Convolution, Epilogue, Fused, Product};
+
+fn numbers(n: usize, seed: usize) -> Vec<f32> {
+    (0..n).map(|at| ((at * 7 + seed * 13) as f32 * 0.37).sin() * 2.0).collect()
+}
+
+fn tensor(sizes: &[usize], seed: usize) -> Tensor {
+    Tensor::from_slice(&numbers(sizes.iter().product(), seed), sizes).unwrap()
+}
+
+/// The same numbers, not at the beginning of their storage.
+fn shifted(tensor: &Tensor) -> Tensor {
+    let mut data = vec![f32::NAN; 3];
+    data.extend(tensor.to_vec::<f32>().unwrap());
+    let all = Tensor::from_slice(&data, &[data.len()]).unwrap();
+    all.as_strided(tensor.sizes(), &contiguous_strides(tensor.sizes()), 3).unwrap()
+}
+
+/// The same numbers, the last dimension first in memory.
+fn turned(tensor: &Tensor) -> Tensor {
+    let rank = tensor.rank();
+    let order: Vec<usize> = (0..rank).map(|it| (it + rank - 1) % rank).collect();
+    let back: Vec<usize> = (0..rank).map(|it| (it + 1) % rank).collect();
+    tensor.permuted(&order).compact_copy().unwrap().permuted(&back)
+}
+
+/// A result in a storage that is longer, and holds anything.
+fn result(sizes: &[usize]) -> Tensor {
+    let n: usize = sizes.iter().product();
+    let all = Tensor::from_slice(&vec![f32::NAN; n + 5], &[n + 5]).unwrap();
+    all.as_strided(sizes, &contiguous_strides(sizes), 0).unwrap()
+}
+
+const ACTIVATIONS: [Activation; 11] = [
+    Activation::Identity,
+    Activation::Clamp { min: 0.0, max: f32::INFINITY },
+    Activation::Clamp { min: -0.5, max: 1.5 },
+    Activation::LeakyRelu(0.1),
+    Activation::Sigmoid,
+    Activation::Silu,
+    Activation::HardSigmoid,
+    Activation::HardSwish,
+    Activation::Tanh,
+    Activation::Gelu,
+    Activation::GeluTanh,
+];
+
+fn activated(activation: Activation, x: f64) -> f64 {
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    match activation {
+        Activation::Identity => x,
+        Activation::Clamp { min, max } => x.max(f64::from(min)).min(f64::from(max)),
+        Activation::LeakyRelu(slope) => {
+            if x > 0.0 {
+                x
+            } else {
+                x * f64::from(slope)
+            }
+        }
+        Activation::Sigmoid => sigmoid(x),
+        Activation::Silu => x * sigmoid(x),
+        Activation::HardSigmoid => (x + 3.0).clamp(0.0, 6.0) / 6.0,
+        Activation::HardSwish => x * (x + 3.0).clamp(0.0, 6.0) / 6.0,
+        Activation::Tanh => x.tanh(),
+        Activation::Gelu => 0.5 * x * (1.0 + libm::erf(x * std::f64::consts::FRAC_1_SQRT_2)),
+        Activation::GeluTanh => {
+            0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x)).tanh())
+        }
+    }
+}
+
+/// What an epilogue has: bias, normalisation, its weight, its bias, residual.
+type Parts = [bool; 5];
+
+fn epilogue(parts: Parts, activation: Activation, sizes: &[usize]) -> Epilogue<Tensor> {
+    let n_channels = sizes[sizes.len() - 1];
+    let [bias, norm, norm_weight, norm_bias, residual] = parts;
+    let channel = |is_there: bool, seed: usize| is_there.then(|| tensor(&[n_channels], seed));
+    let var: Vec<f32> = numbers(n_channels, 8).iter().map(|it| it.abs() + 0.1).collect();
+    let norm = norm.then(|| BatchNorm {
+        weight: channel(norm_weight, 5),
+        bias: channel(norm_bias, 6),
+        mean: tensor(&[n_channels], 7),
+        var: Tensor::from_slice(&var, &[n_channels]).unwrap(),
+        eps: 1e-3,
+    });
+    let residual = residual.then(|| shifted(&tensor(sizes, 9)));
+    Epilogue { bias: channel(bias, 4), norm, residual, activation }
+}
+
+/// A sum, and that of the magnitudes of its terms.
+#[derive(Clone, Copy)]
+struct Sum {
+    value: f64,
+    magnitude: f64,
+}
+
+/// What an epilogue makes of sums, each with its error of so many roundings of its terms.
+fn expected(epilogue: &Epilogue<Tensor>, sums: Vec<Sum>, n_roundings: f64) -> Vec<(f64, f64)> {
+    let read = |it: &Option<Tensor>| it.as_ref().map(|it| it.to_vec::<f32>().unwrap());
+    let (bias, residual) = (read(&epilogue.bias), read(&epilogue.residual));
+    let norm = epilogue.norm.as_ref().map(|it| {
+        (read(&it.weight), read(&it.bias), it.mean.to_vec::<f32>().unwrap(), it.var.to_vec::<f32>().unwrap(), it.eps)
+    });
+    let n_channels = epilogue.parameters().next().map_or(1, Tensor::numel);
+    let of = |it: &Option<Vec<f32>>, at: usize| it.as_ref().map(|it| f64::from(it[at]));
+    let each = |(at, mut sum): (usize, Sum)| {
+        let channel = at % n_channels.max(1);
+        let mut add = |it: f64| {
+            sum.value += it;
+            sum.magnitude += it.abs();
+        };
+        add(of(&bias, channel).unwrap_or(0.0));
+        if let Some((weight, shift, mean, var, eps)) = &norm {
+            add(-f64::from(mean[channel]));
+            let scale = of(weight, channel).unwrap_or(1.0) / (f64::from(var[channel]) + eps).sqrt();
+            sum = Sum { value: sum.value * scale, magnitude: sum.magnitude * scale.abs() };
+            let shift = of(shift, channel).unwrap_or(0.0);
+            sum = Sum { value: sum.value + shift, magnitude: sum.magnitude + shift.abs() };
+        }
+        let residual = of(&residual, at).unwrap_or(0.0);
+        sum = Sum { value: sum.value + residual, magnitude: sum.magnitude + residual.abs() };
+        // No activation is steeper than 1.2.
+        let allowed = 1.2 * n_roundings * f64::from(f32::EPSILON) * (sum.magnitude + 1.0);
+        (activated(epilogue.activation, sum.value), allowed)
+    };
+    sums.into_iter().enumerate().map(each).collect()
+}
+
+fn check(step: &Fused<Tensor>, sums: Vec<Sum>, n_roundings: f64) -> Result<(), TestCaseError> {
+    let epilogue = match step {
+        Fused::Convolution(it) => &it.epilogue,
+        Fused::Product(it) => &it.epilogue,
+    };
+    let want = expected(epilogue, sums, n_roundings);
+    let run = || {
+        let run = prepare(step).unwrap();
+        // Twice: what is prepared is not used up.
+        (0..2).for_each(|_| run(step).unwrap());
+        step.result().to_vec::<f32>().unwrap()
+    };
+    for (level, got) in Level::on_each(run) {
+        prop_assert_eq!(got.len(), want.len());
+        for (at, (&got, &(want, allowed))) in got.iter().zip(&want).enumerate() {
+            let distance = (f64::from(got) - want).abs();
+            prop_assert!(distance <= allowed, "{level:?}, element {at}: {got} is not {want}, {distance} > {allowed}");
+        }
+    }
+    Ok(())
+}
+
+/// Sizes of a convolution: images, height, width; channels and filters of a group, groups; kernel, stride, padding, dilation.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    input: [usize; 3],
+    channels: [usize; 3],
+    kernel: [usize; 2],
+    stride: [usize; 2],
+    padding: [usize; 2],
+    dilation: [usize; 2],
+}
+
+impl Sizes {
+    fn points(&self) -> Option<[usize; 2]> {
+        let mut res = [0; 2];
+        for (dim, points) in res.iter_mut().enumerate() {
+            let reach = (self.kernel[dim] - 1) * self.dilation[dim] + 1;
+            *points = (self.input[1 + dim] + 2 * self.padding[dim]).checked_sub(reach)? / self.stride[dim] + 1;
+        }
+        Some(res)
+    }
+
+    /// The sums of the products of two functions of input and weight.
+    fn sums(&self, input: &[f32], weight: &[f32]) -> Vec<Sum> {
+        let ([n, h, w], [n_in, n_out, groups]) = (self.input, self.channels);
+        let [oh, ow] = self.points().unwrap();
+        let [kh, kw] = self.kernel;
+        let mut res = Vec::new();
+        for at in 0..n * oh * ow * n_out * groups {
+            let (filter, point) = (at % (n_out * groups), at / (n_out * groups));
+            let (image, y, x) = (point / (oh * ow), point / ow % oh, point % ow);
+            let mut sum = Sum { value: 0.0, magnitude: 0.0 };
+            for tap in 0..kh * kw {
+                let place = |dim: usize, point: usize, tap: usize| {
+                    let place = point * self.stride[dim] + tap * self.dilation[dim];
+                    place.checked_sub(self.padding[dim]).filter(|&it| it < self.input[1 + dim])
+                };
+                let (Some(y), Some(x)) = (place(0, y, tap / kw), place(1, x, tap % kw)) else { continue };
+                for channel in 0..n_in {
+                    let from = ((image * h + y) * w + x) * n_in * groups + filter / n_out * n_in + channel;
+                    let term = f64::from(input[from]) * f64::from(weight[(filter * n_in + channel) * kh * kw + tap]);
+                    sum = Sum { value: sum.value + term, magnitude: sum.magnitude + term.abs() };
+                }
+            }
+            res.push(sum);
+        }
+        res
+    }
+
+    /// The step, whose weight lies in another order where that is asked for.
+    fn step(&self, parts: Parts, activation: Activation, is_turned: bool) -> Fused<Tensor> {
+        let ([n, h, w], [n_in, n_out, groups], [kh, kw]) = (self.input, self.channels, self.kernel);
+        let [oh, ow] = self.points().unwrap();
+        let sizes = [n, oh, ow, n_out * groups];
+        let weight = tensor(&[n_out * groups, n_in, kh, kw], 2);
+        Fused::Convolution(Convolution {
+            input: shifted(&tensor(&[n, h, w, n_in * groups], 1)),
+            weight: if is_turned { turned(&weight) } else { weight },
+            stride: self.stride,
+            padding: self.padding,
+            dilation: self.dilation,
+            groups,
+            epilogue: epilogue(parts, activation, &sizes),
+            result: result(&sizes),
+        })
+    }
+
+    /// Checks it; an algorithm with larger errors is allowed so many times as much.
+    fn check(&self, parts: Parts, activation: Activation, is_turned: bool, factor: f64) -> Result<(), TestCaseError> {
+        let step = self.step(parts, activation, is_turned);
+        let Fused::Convolution(it) = &step else { unreachable!() };
+        let sums = self.sums(&it.input.to_vec::<f32>().unwrap(), &it.weight.to_vec::<f32>().unwrap());
+        let n_terms = self.channels[0] * self.kernel[0] * self.kernel[1];
+        check(&step, sums, factor * (n_terms as f64 + 8.0))
+    }
+}
+
+fn activation() -> impl Strategy<Value = Activation> {
+    prop::sample::select(&ACTIVATIONS[..])
+}
+
+/// Convolutions of all kinds.
+fn sizes() -> impl Strategy<Value = Sizes> {
+    let two = |most: usize| [1..=most, 1..=most];
+    let channels = prop_oneof![
+        3 => [0..40usize, 0..70, 1..2],
+        1 => [1..9usize, 1..9, 2..4],
+        3 => [1..2usize, 1..2, 1..70],
+        1 => [1..2usize, 2..4, 1..40],
+    ];
+    let shape = (two(4), two(3), [0..=3usize, 0..=3], two(3));
+    ([0..=3usize, 1..=15, 1..=15], channels, shape).prop_filter_map("the kernel fits", |(input, channels, shape)| {
+        let (kernel, stride, padding, dilation) = shape;
+        let res = Sizes { input, channels, kernel, stride, padding, dilation };
+        res.points().map(|_| res)
+    })
+}
+
+proptest! {
+    #![proptest_config(config(96))]
+
+    #[test]
+    fn convolutions_are_what_the_plain_loop_says(
+        sizes in sizes(), parts: Parts, activation in activation(), is_turned: bool,
+    ) {
+        sizes.check(parts, activation, is_turned, 1.0)?;
+    }
+
+    #[test]
+    fn products_are_what_the_plain_loop_says(
+        m in prop_oneof![0usize..6, 0usize..50],
+        n in prop_oneof![0usize..70],
+        k in prop_oneof![0usize..40, 250usize..270],
+        parts: Parts,
+        activation in activation(),
+        is_turned: bool,
+    ) {
+        let (lhs, rhs) = (shifted(&tensor(&[m, k], 1)), tensor(&[k, n], 2));
+        let (a, b) = (lhs.to_vec::<f32>().unwrap(), rhs.to_vec::<f32>().unwrap());
+        let sum = |at: usize| (0..k).fold(Sum { value: 0.0, magnitude: 0.0 }, |sum, p| {
+            let term = f64::from(a[at / n * k + p]) * f64::from(b[p * n + at % n]);
+            Sum { value: sum.value + term, magnitude: sum.magnitude + term.abs() }
+        });
+        let sums = (0..m * n).map(sum).collect();
+        let epilogue = epilogue(parts, activation, &[m, n]);
+        let rhs = if is_turned { turned(&rhs) } else { rhs };
+        let step = Fused::Product(Product { lhs, rhs, epilogue, result: result(&[m, n]) });
+        check(&step, sums, k as f64 + 8.0)?;
+    }
+}
+
+#[test]
+fn padding_and_strides_beyond_the_image_are_not_laid_out() {
+    let sizes = Sizes {
+        input: [2, 3, 4],
+        channels: [5, 6, 2],
+        kernel: [2, 2],
+        stride: [1 << 20, 1 << 20],
+        padding: [1 << 21, 1 << 21],
+        dilation: [3, 1],
+    };
+    sizes.check([true; 5], Activation::Silu, false, 1.0).unwrap();
+    Sizes { channels: [1, 1, 20], ..sizes }.check([true; 5], Activation::Silu, false, 1.0).unwrap();
+}
+
+#[test]
+fn what_is_not_a_number_stays_so() {
+    let sizes = Sizes {
+        input: [1, 9, 9],
+        channels: [3, 5, 1],
+        kernel: [3, 3],
+        stride: [1; 2],
+        padding: [1; 2],
+        dilation: [1; 2],
+    };
+    for channels in [[3, 5, 1], [1, 1, 20], [40, 40, 1]] {
+        for activation in ACTIVATIONS {
+            let step = Sizes { channels, ..sizes }.step([false; 5], activation, false);
+            let Fused::Convolution(it) = &step else { unreachable!() };
+            let input = Tensor::from_slice(&vec![f32::NAN; it.input.numel()], it.input.sizes()).unwrap();
+            let step = Fused::Convolution(Convolution { input, ..it.clone() });
+            prepare(&step).unwrap()(&step).unwrap();
+            assert!(step.result().to_vec::<f32>().unwrap().iter().all(|it| it.is_nan()), "{activation:?}");
+        }
+    }
+}
+
+#[test]
+fn other_dtypes_are_refused() {
+    let tensor = || Tensor::from_slice(&[1.0f64], &[1, 1]).unwrap();
+    let step = Fused::Product(Product { lhs: tensor(), rhs: tensor(), epilogue: Epilogue::none(), result: tensor() });
+    assert!(prepare(&step).is_err());
+}
+
+/// No thread changes a bit: parts are decided by sizes alone.
+#[test]
+fn threads_do_not_change_results() {
+    let sizes = Sizes {
+        input: [3, 20, 20],
+        channels: [40, 40, 1],
+        kernel: [3, 3],
+        stride: [1; 2],
+        padding: [1; 2],
+        dilation: [1; 2],
+    };
+    for channels in [[40, 40, 1], [1, 1, 70], [5, 7, 3]] {
+        let step = Sizes { channels, ..sizes }.step([true; 5], Activation::Gelu, false);
+        let of = |n_threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+            pool.install(|| prepare(&step).unwrap()(&step).unwrap());
+            step.result().to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>()
+        };
+        assert_eq!(of(1), of(4));
+    }
+}
