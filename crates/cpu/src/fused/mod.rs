@@ -7,6 +7,7 @@ mod convolution;
 mod direct;
 mod epilogue;
 mod padding;
+mod pool;
 mod product;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,10 @@ pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
         return Err(Diagnostic::unsupported_dtype(it.dtype(), step.name()));
     }
     match step {
+        Fused::Pool(_) => Ok(Box::new(|step| {
+            let Fused::Pool(it) = step else { unreachable!("{SAME}") };
+            pool::pool(it)
+        })),
         Fused::Convolution(it) => {
             let kernel = ConvolutionKernel::new(it)?;
             Ok(Box::new(move |step| {

@@ -1,0 +1,178 @@
+//! Poolings of channels-last images: each window is a few pixels, whose channels lie side by side.
+
+use crate::numeric::dense::{self, Dense};
+use crate::numeric::isa::{self, Isa, Work};
+use crate::numeric::number::Real;
+use crate::numeric::parallel;
+use std::ops::Range;
+use tracefx_core::{Result, Tensor};
+use tracefx_plan::{Pool, PoolReduction};
+
+/// Computes the windows of all images.
+pub(super) fn pool(step: &Pool<Tensor>) -> Result<()> {
+    let input = Dense::new(&step.input)?;
+    let (input, sizes) = (input.read::<f32>(), [step.input.sizes(), step.result.sizes()]);
+    let ([_, h, w, c], [_, oh, ow, _]) = (four(sizes[0]), four(sizes[1]));
+    dense::fill(&step.result, |out: &mut [f32]| {
+        // A part has whole rows of windows.
+        let row = ow * c;
+        if out.is_empty() {
+            return;
+        }
+        let n_taps = step.kernel[0] * step.kernel[1];
+        let n_rows = (parallel::GRAIN / (row * n_taps)).max(1);
+        parallel::parts_mut(out, n_rows * row, |first, out| {
+            let rows = out.chunks_exact_mut(row).enumerate().map(|(at, out)| (first / row + at, out));
+            for (at, out) in rows {
+                let (image, y) = (&input[at / oh * h * w * c..][..h * w * c], at % oh);
+                isa::run(Row { step, image, size: [h, w], channels: c, y, out });
+            }
+        });
+    });
+    Ok(())
+}
+
+fn four(sizes: &[usize]) -> [usize; 4] {
+    sizes.try_into().expect("a plan pools images of four dimensions")
+}
+
+/// A row of windows.
+struct Row<'a> {
+    step: &'a Pool<Tensor>,
+    image: &'a [f32],
+    size: [usize; 2],
+    channels: usize,
+    y: usize,
+    out: &'a mut [f32],
+}
+
+/// The taps of a window that lie in the image along a dimension: the place of the first one, and how many there are.
+struct Taps {
+    first: usize,
+    n: usize,
+    /// How many there are with those of the padding.
+    n_padded: usize,
+}
+
+impl Row<'_> {
+    fn taps(&self, dim: usize, at: usize) -> Taps {
+        let Pool { kernel, stride, padding, dilation, .. } = self.step;
+        let (kernel, padding, dilation, size) = (kernel[dim], padding[dim], dilation[dim], self.size[dim]);
+        // Places count from the beginning of the padding.
+        let start = at * stride[dim];
+        let n_before = |end: usize| end.saturating_sub(start).div_ceil(dilation).min(kernel);
+        let (skipped, n) = (n_before(padding), n_before(padding + size));
+        Taps {
+            first: (start + skipped * dilation).saturating_sub(padding),
+            n: n - skipped,
+            n_padded: n_before(size + 2 * padding),
+        }
+    }
+
+    /// Combines the pixels of a window.
+    #[inline(always)]
+    fn window(&mut self, x: usize, rows: &Taps, cols: &Taps, combine: impl Fn(f32, f32) -> f32) -> Range<usize> {
+        let (c, [dy, dx]) = (self.channels, self.step.dilation);
+        let range = x * c..(x + 1) * c;
+        let out = &mut self.out[range.clone()];
+        for ky in 0..rows.n {
+            for kx in 0..cols.n {
+                let pixel = (rows.first + ky * dy) * self.size[1] + cols.first + kx * dx;
+                let pixel = &self.image[pixel * c..][..c];
+                out.iter_mut().zip(pixel).for_each(|(out, &it)| *out = combine(*out, it));
+            }
+        }
+        range
+    }
+}
+
+impl Work for Row<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(mut self) {
+        let rows = self.taps(0, self.y);
+        for x in 0..self.out.len() / self.channels {
+            let cols = self.taps(1, x);
+            match self.step.reduction {
+                PoolReduction::Max => {
+                    self.out[x * self.channels..][..self.channels].fill(f32::NEG_INFINITY);
+                    // What is not a number stays: it is larger than all.
+                    self.window(x, &rows, &cols, |max, it| it.larger(max));
+                }
+                PoolReduction::Average { count_include_pad, divisor_override } => {
+                    self.out[x * self.channels..][..self.channels].fill(0.0);
+                    let range = self.window(x, &rows, &cols, |sum, it| sum + it);
+                    let n = if count_include_pad { rows.n_padded * cols.n_padded } else { rows.n * cols.n };
+                    let divisor = divisor_override.map_or(n as f32, |it| it as f32);
+                    self.out[range].iter_mut().for_each(|it| *it /= divisor);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numeric::isa::Level;
+    use proptest::prelude::*;
+    use tracefx_exec::Executor;
+    use tracefx_ops::{Value, registry};
+
+    fn aten(op: &str, args: Vec<Value<Tensor>>) -> Tensor {
+        let executor = Executor::new(registry(), crate::kernels());
+        match executor.call(op, &args, &[]).unwrap().swap_remove(0) {
+            Value::Tensor(it) => it,
+            other => panic!("{op} gives a {}", other.kind_name()),
+        }
+    }
+
+    fn pair(it: [usize; 2]) -> Value<Tensor> {
+        Value::List(it.map(|it| Value::int(it as i64)).to_vec())
+    }
+
+    proptest! {
+        #![proptest_config(crate::agreement::config(64))]
+
+        #[test]
+        fn poolings_give_what_the_operators_give(
+            (sizes, kernel) in ([1..3usize, 1..9, 1..9, 1..20], [1..4usize, 1..4]),
+            (stride, padding, dilation) in ([1..4usize, 1..4], [0..2usize, 0..2], [1..3usize, 1..3]),
+            (is_max, is_ceil, count_include_pad) in any::<(bool, bool, bool)>(),
+            divisor_override in prop::option::of(1..5i64),
+        ) {
+            let dilation = if is_max { dilation } else { [1; 2] };
+            let fits = |dim: usize| {
+                let reach = (kernel[dim] - 1) * dilation[dim] + 1;
+                padding[dim] * 2 <= kernel[dim] && reach <= sizes[1 + dim] + 2 * padding[dim]
+            };
+            prop_assume!(fits(0) && fits(1));
+            let n: usize = sizes.iter().product();
+            let number = |at: usize| if at % 97 == 13 { f32::NAN } else { (at as f32 * 0.7).sin() };
+            let input = Tensor::from_slice(&(0..n).map(number).collect::<Vec<_>>(), &sizes).unwrap();
+            let mut args = vec![Value::Tensor(input.permuted(&[0, 3, 1, 2]))];
+            args.extend([kernel, stride, padding].map(pair));
+            let (op, reduction) = if is_max {
+                args.extend([pair(dilation), Value::Bool(is_ceil)]);
+                ("aten.max_pool2d_with_indices.default", PoolReduction::Max)
+            } else {
+                let divisor = divisor_override.map_or(Value::None, Value::int);
+                args.extend([Value::Bool(is_ceil), Value::Bool(count_include_pad), divisor]);
+                ("aten.avg_pool2d.default", PoolReduction::Average { count_include_pad, divisor_override })
+            };
+            let want = aten(op, args).permuted(&[0, 2, 3, 1]);
+            let want_numbers = want.to_vec::<f32>().unwrap();
+            for (level, got) in Level::on_each(|| {
+                let result = Tensor::zeros(input.dtype(), want.sizes()).unwrap();
+                pool(&Pool { input: input.clone(), kernel, stride, padding, dilation, reduction, result: result.clone() }).unwrap();
+                result.to_vec::<f32>().unwrap()
+            }) {
+                for (got, want) in got.iter().zip(&want_numbers) {
+                    let is_same = if is_max { got == want } else { (got - want).abs() <= 1e-6 };
+                    prop_assert!(is_same || got.is_nan() && want.is_nan(), "{level:?}: {got} {want}");
+                }
+            }
+        }
+    }
+}
