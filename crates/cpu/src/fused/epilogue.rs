@@ -6,6 +6,7 @@ use crate::gemm::Start;
 use crate::numeric::activation::Activation as _;
 use crate::numeric::elementary::Elementary;
 use crate::numeric::isa::{self, Isa, Work};
+use crate::numeric::number::Real;
 use tracefx_core::allocate::collected;
 use tracefx_core::{Result, Tensor};
 use tracefx_plan::{Activation, Epilogue};
@@ -42,6 +43,11 @@ impl Folded {
         self.scale.as_ref().map_or(weight, |it| (f64::from(weight) * it[channel]) as f32)
     }
 
+    /// What the sums of a channel start from.
+    pub(super) fn bias(&self, channel: usize) -> f32 {
+        self.bias.as_ref().map_or(0.0, |it| it[channel])
+    }
+
     /// What the sums of all channels from `first` on start from.
     pub(super) fn start(&self, first: usize) -> Start<'_, f32> {
         self.bias.as_ref().map_or(Start::Zero, |it| Start::Columns(&it[first..]))
@@ -55,14 +61,14 @@ pub(super) struct Tail<'a> {
     n_channels: usize,
     min: f32,
     max: f32,
-    /// What is no clamp takes more instructions.
+    /// What is no clamp within numbers takes more instructions.
     late: Activation,
 }
 
 impl<'a> Tail<'a> {
     pub(super) fn new(residual: Option<&'a [f32]>, n_channels: usize, activation: Activation) -> Self {
         let (min, max, late) = match activation {
-            Activation::Clamp { min, max } => (min, max, Activation::Identity),
+            Activation::Clamp { min, max } if !min.is_nan() && !max.is_nan() => (min, max, Activation::Identity),
             other => (f32::NEG_INFINITY, f32::INFINITY, other),
         };
         Tail { residual, n_channels, min, max, late }
@@ -77,23 +83,20 @@ impl<'a> Tail<'a> {
     pub(super) fn from(self, point: usize, channel: usize) -> Self {
         Tail { residual: self.residual.map(|it| &it[point * self.n_channels + channel..]), ..self }
     }
-
-    /// Applies all of it to the channels of a point that are there.
-    #[inline(always)]
-    pub(super) fn apply_all(&self, point: usize, channel: usize, row: &mut [f32]) {
-        gemm::blocked::Epilogue::apply(self, point, channel, row);
-        gemm::blocked::Epilogue::finish(self, row);
-    }
 }
 
 impl gemm::blocked::Epilogue<f32> for Tail<'_> {
     #[inline(always)]
-    fn apply(&self, point: usize, channel: usize, row: &mut [f32]) {
-        if let Some(residual) = self.residual {
-            let residual = &residual[point * self.n_channels + channel..][..row.len()];
-            row.iter_mut().zip(residual).for_each(|(it, residual)| *it += residual);
-        }
-        row.iter_mut().for_each(|it| *it = it.clamped(self.min, self.max));
+    fn apply<const N: usize>(&self, point: usize, channel: usize, sums: [f32; N]) -> [f32; N] {
+        let sums = match self.residual {
+            Some(residual) => {
+                let residual = residual[point * self.n_channels + channel..].first_chunk::<N>();
+                let residual = *residual.expect("the residual is like the result");
+                std::array::from_fn(|at| sums[at] + residual[at])
+            }
+            None => sums,
+        };
+        std::array::from_fn(|at| sums[at].clamped(self.min, self.max))
     }
 
     #[inline]
@@ -122,7 +125,7 @@ impl Work for Activate<'_> {
         let each = self.row.iter_mut();
         match self.activation {
             Activation::Identity => {}
-            Activation::Clamp { min, max } => each.for_each(|it| *it = it.clamped(min, max)),
+            Activation::Clamp { min, max } => each.for_each(|it| *it = it.larger(min).smaller(max)),
             Activation::LeakyRelu(slope) => each.for_each(|it| *it = it.leaky_relu(slope)),
             Activation::Sigmoid => each.for_each(|it| *it = it.sigmoid()),
             Activation::Silu => each.for_each(|it| *it = it.silu()),

@@ -4,6 +4,7 @@
 //! What is made once of the parameters of a step is a kernel of one of the families here; which one it is, their shapes decide.
 
 mod convolution;
+mod depthwise;
 mod direct;
 mod epilogue;
 mod padding;

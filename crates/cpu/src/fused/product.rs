@@ -2,7 +2,7 @@
 //! side has: panels are read once and in order, as fast as the memory gives them.
 
 use crate::fused::epilogue::{Folded, Tail};
-use crate::gemm::blocked::{BlockedGemm, LhsRows, PackedRhs};
+use crate::gemm::blocked::{BlockedGemm, Epilogue as _, LhsRows, PackedRhs};
 use crate::gemm::output_view::OutputView;
 use crate::gemm::{Extent, MatrixView};
 use crate::numeric::isa::Level;
@@ -77,8 +77,8 @@ impl Packed {
         if self.k == 0 {
             for (i, row) in out.chunks_exact_mut(n_channels).enumerate() {
                 let row = &mut row[channel..][..self.n];
-                row.iter_mut().enumerate().for_each(|(j, it)| *it = start.of(i, j, 0.0));
-                tail.apply_all(i, 0, row);
+                row.iter_mut().enumerate().for_each(|(j, it)| [*it] = tail.apply(i, j, [start.of(i, j, 0.0)]));
+                tail.finish(row);
             }
             return;
         }

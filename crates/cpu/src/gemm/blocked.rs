@@ -92,8 +92,8 @@ impl<T: GemmElement> LhsRows<T> for MatrixView<'_, T> {
 
 /// What is done to the elements of a product once their sums are complete.
 pub(crate) trait Epilogue<T>: Sync {
-    /// Changes elements of row `i` from column `j` on, on their way from the registers.
-    fn apply(&self, i: usize, j: usize, row: &mut [T]);
+    /// What becomes of elements of row `i` from column `j` on, on their way from the registers.
+    fn apply<const N: usize>(&self, i: usize, j: usize, sums: [T; N]) -> [T; N];
 
     /// Changes them once more when a panel is through: what takes too many instructions to stand in every tile.
     fn finish(&self, row: &mut [T]);
@@ -105,7 +105,9 @@ pub(crate) trait Epilogue<T>: Sync {
 /// Nothing.
 impl<T> Epilogue<T> for () {
     #[inline(always)]
-    fn apply(&self, _: usize, _: usize, _: &mut [T]) {}
+    fn apply<const N: usize>(&self, _: usize, _: usize, sums: [T; N]) -> [T; N] {
+        sums
+    }
 
     #[inline(always)]
     fn finish(&self, _: &mut [T]) {}
@@ -455,19 +457,10 @@ impl<T: GemmElement, L: LhsRows<T>, E: Epilogue<T>> Multiply<'_, T, L, E> {
             // SAFETY: the parts of a job have other rows or other columns, and a part goes through its tiles in turn.
             let to = unsafe { target.row(i, cols.clone()) };
             match to.first_chunk_mut::<N>() {
-                Some(to) => {
-                    let mut sums = added(to, sums, start, i, cols.start);
-                    if let Some(epilogue) = self.epilogue {
-                        epilogue.apply(i, cols.start, &mut sums);
-                    }
-                    *to = sums;
-                }
+                Some(to) => *to = self.ended(i, cols.start, added(to, sums, start, i, cols.start)),
                 None => {
-                    for ((j, to), &sum) in cols.clone().zip(&mut *to).zip(sums) {
-                        *to = start.of(i, j, *to).add(sum);
-                    }
-                    if let Some(epilogue) = self.epilogue {
-                        epilogue.apply(i, cols.start, to);
+                    for ((j, to), &sum) in cols.clone().zip(to).zip(sums) {
+                        [*to] = self.ended(i, j, [start.of(i, j, *to).add(sum)]);
                     }
                 }
             }
@@ -486,11 +479,17 @@ impl<T: GemmElement, L: LhsRows<T>, E: Epilogue<T>> Multiply<'_, T, L, E> {
             // SAFETY: as in `store`.
             let to = unsafe { self.target.column(rows.clone(), j) };
             for ((i, to), sums) in rows.clone().zip(to).zip(sums) {
-                *to = self.start.of(i, j, *to).add(sums[at]);
-                if let Some(epilogue) = self.epilogue {
-                    epilogue.apply(i, j, std::slice::from_mut(to));
-                }
+                [*to] = self.ended(i, j, [self.start.of(i, j, *to).add(sums[at])]);
             }
+        }
+    }
+
+    /// What the epilogue makes of sums, where they are complete.
+    #[inline(always)]
+    fn ended<const N: usize>(&self, i: usize, j: usize, sums: [T; N]) -> [T; N] {
+        match self.epilogue {
+            Some(it) => it.apply(i, j, sums),
+            None => sums,
         }
     }
 }

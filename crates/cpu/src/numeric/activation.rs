@@ -6,10 +6,12 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
 /// Activations of the floats that kernels compute in.
 pub(crate) trait Activation: Elementary + Arithmetic + Real {
-    /// The number within these limits; not a number stays so.
+    /// The number within these limits, which are numbers; not a number stays so. One comparison for each limit is what
+    /// becomes vector code wherever it stands.
     #[inline(always)]
     fn clamped(self, min: Self, max: Self) -> Self {
-        self.larger(min).smaller(max)
+        let above = if self <= min { min } else { self };
+        if above >= max { max } else { above }
     }
 
     fn leaky_relu(self, slope: Self) -> Self;
