@@ -37,7 +37,7 @@ impl Uses {
                 }
                 Action::Fused(fused) => {
                     fused.inputs().into_iter().for_each(|it| buffers[buffer(*it)].readers.push(at));
-                    buffers[buffer(*fused.result())].writers.push(at);
+                    fused.results().into_iter().for_each(|it| buffers[buffer(*it)].writers.push(at));
                 }
                 Action::Copy { from, to } => {
                     buffers[buffer(*from)].readers.push(at);

@@ -1,6 +1,8 @@
 //! Fused steps: what several operators of the program compute, in one step. Their tensors are of the type `T`: numbers of a plan's
 //! tensors in a plan, tensors when it runs.
 
+use crate::Loop;
+
 /// What a fused step computes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fused<T> {
@@ -10,6 +12,8 @@ pub enum Fused<T> {
     Product(Product<T>),
     /// A pooling.
     Pool(Pool<T>),
+    /// Pointwise operators.
+    Loop(Loop<T>),
 }
 
 /// A convolution of channels-last images in float32: `result = epilogue(convolution(input, weight))`.
@@ -145,6 +149,7 @@ impl<T> Fused<T> {
             Fused::Convolution(_) => "convolution",
             Fused::Product(_) => "product",
             Fused::Pool(_) => "pool",
+            Fused::Loop(_) => "loop",
         }
     }
 
@@ -154,6 +159,7 @@ impl<T> Fused<T> {
             Fused::Convolution(it) => ([&it.input, &it.weight], &it.epilogue),
             Fused::Product(it) => ([&it.lhs, &it.rhs], &it.epilogue),
             Fused::Pool(it) => return vec![&it.input],
+            Fused::Loop(it) => return it.inputs.iter().collect(),
         };
         first.into_iter().chain(epilogue.tensors()).collect()
     }
@@ -164,16 +170,18 @@ impl<T> Fused<T> {
             Fused::Convolution(it) => (&it.weight, &it.epilogue),
             Fused::Product(it) => (&it.rhs, &it.epilogue),
             Fused::Pool(_) => return Vec::new(),
+            Fused::Loop(_) => return Vec::new(),
         };
         [weight].into_iter().chain(epilogue.parameters()).collect()
     }
 
-    /// The tensor that it writes, all of it.
-    pub fn result(&self) -> &T {
+    /// The tensors that it writes, all of them.
+    pub fn results(&self) -> Vec<&T> {
         match self {
-            Fused::Convolution(it) => &it.result,
-            Fused::Product(it) => &it.result,
-            Fused::Pool(it) => &it.result,
+            Fused::Convolution(it) => vec![&it.result],
+            Fused::Product(it) => vec![&it.result],
+            Fused::Pool(it) => vec![&it.result],
+            Fused::Loop(it) => it.outputs.iter().map(|(_, to)| to).collect(),
         }
     }
 
@@ -208,6 +216,7 @@ impl<T> Fused<T> {
                 epilogue: it.epilogue.try_map(tensor)?,
                 result: tensor(&it.result)?,
             }),
+            Fused::Loop(it) => Fused::Loop(it.try_map(tensor)?),
         })
     }
 }

@@ -28,6 +28,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod code;
 mod fused;
 mod memory;
 mod operand;
@@ -35,6 +36,7 @@ mod plan;
 mod print;
 mod validate;
 
+pub use code::{Argument, Instruction, Loop, Register};
 pub use fused::{Activation, BatchNorm, Convolution, Epilogue, Fused, Pool, PoolReduction, Product};
 pub use memory::{Lifetime, Slots, assign_slots};
 pub use operand::Operand;

@@ -57,6 +57,11 @@ impl Operand {
         }
     }
 
+    /// Whether it is a number or an option, as it is written in the plan.
+    pub fn is_plain(&self) -> bool {
+        !matches!(self, Operand::Expr(_) | Operand::Tensor(_) | Operand::Plan(_) | Operand::List(_))
+    }
+
     /// Whether it holds a number that is computed of what the data decides.
     pub fn has_expr(&self) -> bool {
         match self {

@@ -127,7 +127,7 @@ impl Action {
     pub fn for_each_written(&self, visit: &mut dyn FnMut(TensorId)) {
         match self {
             Action::Call { results, .. } => results.iter().for_each(|it| it.for_each_tensor(visit)),
-            Action::Fused(it) => visit(*it.result()),
+            Action::Fused(it) => it.results().into_iter().for_each(|it| visit(*it)),
             Action::Copy { to, .. } => visit(*to),
             Action::ControlFlow { results, .. } => results.for_each_tensor(visit),
         }
@@ -137,7 +137,7 @@ impl Action {
     pub fn for_each_tensor(&self, visit: &mut dyn FnMut(TensorId)) {
         match self {
             Action::Call { args, results, .. } => args.iter().chain(results).for_each(|it| it.for_each_tensor(visit)),
-            Action::Fused(it) => it.inputs().into_iter().chain([it.result()]).for_each(|it| visit(*it)),
+            Action::Fused(it) => it.inputs().into_iter().chain(it.results()).for_each(|it| visit(*it)),
             Action::Copy { from, to } => [*from, *to].into_iter().for_each(visit),
             Action::ControlFlow { operands, results, .. } => {
                 operands.iter().chain([results]).for_each(|it| it.for_each_tensor(visit));

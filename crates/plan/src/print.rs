@@ -1,6 +1,6 @@
 //! The text of a plan: one line a step, with the tensors that it gives, and the node that it is from.
 
-use crate::{Action, Activation, Buffer, Fused, Operand, Plan, TensorId, TensorView};
+use crate::{Action, Activation, Argument, Buffer, Fused, Loop, Operand, Plan, Register, TensorId, TensorView};
 use std::fmt::{self, Display, Formatter, Write};
 use tracefx_sym::Expr;
 
@@ -30,7 +30,8 @@ impl Plan {
                     f.write_char(')')?;
                 }
                 Action::Fused(fused) => {
-                    self.typed(f, &Operand::Tensor(*fused.result()))?;
+                    let results: Vec<_> = fused.results().into_iter().copied().map(Operand::Tensor).collect();
+                    self.list(f, &results, &|f, it| self.typed(f, it))?;
                     write!(f, " = {}(", fused.name())?;
                     self.fused(f, fused)?;
                     f.write_char(')')?;
@@ -87,6 +88,7 @@ impl Plan {
                 write!(f, ", {:?}, kernel={:?}, stride={:?}", it.reduction, it.kernel, it.stride)?;
                 return write!(f, ", padding={:?}, dilation={:?}", it.padding, it.dilation);
             }
+            Fused::Loop(it) => return self.code(f, it),
         };
         let mut named = |name: &str, tensor: &Option<TensorId>| match tensor {
             Some(id) => {
@@ -106,6 +108,35 @@ impl Plan {
         if epilogue.norm.is_some() || epilogue.activation != Activation::Identity {
             let eps = epilogue.norm.as_ref().map(|it| format!(", eps={:?}", it.eps)).unwrap_or_default();
             write!(f, "{eps}, activation={:?}", epilogue.activation)?;
+        }
+        Ok(())
+    }
+
+    /// The instructions, one behind the other. A register is called by a letter, an input by its tensor.
+    fn code(&self, f: &mut Formatter<'_>, it: &Loop<TensorId>) -> fmt::Result {
+        let register = |f: &mut Formatter<'_>, Register(register): Register| match it.inputs.get(register as usize) {
+            Some(input) => self.tensor_name(f, *input),
+            None => letters(f, register as usize - it.inputs.len()),
+        };
+        write!(f, "{:?}", it.sizes)?;
+        for (at, instruction) in it.code.iter().enumerate() {
+            f.write_str(if at == 0 { ": " } else { "; " })?;
+            letters(f, at)?;
+            write!(f, " = {}(", instruction.op)?;
+            for (at, argument) in instruction.args.iter().enumerate() {
+                f.write_str(if at == 0 { "" } else { ", " })?;
+                match argument {
+                    Argument::Register(it) => register(f, *it)?,
+                    Argument::Value(it) => self.operand(f, it)?,
+                }
+            }
+            f.write_char(')')?;
+        }
+        for (stored, to) in &it.outputs {
+            f.write_str("; store ")?;
+            register(f, *stored)?;
+            f.write_str(" -> ")?;
+            self.tensor_name(f, *to)?;
         }
         Ok(())
     }
@@ -170,4 +201,12 @@ impl Plan {
             }
         }
     }
+}
+
+/// The name of this number: `a` to `z`, then `aa`.
+fn letters(f: &mut Formatter<'_>, number: usize) -> fmt::Result {
+    if number >= 26 {
+        letters(f, number / 26 - 1)?;
+    }
+    f.write_char((b'a' + (number % 26) as u8) as char)
 }

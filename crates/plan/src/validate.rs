@@ -1,6 +1,6 @@
 //! What every plan holds to, so that whoever runs one need not look: it is asked of a plan that comes from a file.
 
-use crate::{Action, Buffer, Fused, Operand, Plan, Step, TensorId};
+use crate::{Action, Buffer, Epilogue, Fused, Loop, Operand, Plan, Step, TensorId, TensorView};
 use tracefx_core::{Code, DType, Diagnostic, Dims, Result};
 
 impl Plan {
@@ -9,7 +9,8 @@ impl Plan {
     /// # Errors
     /// `GraphInvalid` where a tensor or a buffer is named that is not there; where a step reads memory of the plan that no
     /// step has written; where a call gives a tensor that is not row-major, does not begin its buffer, or is memory of the
-    /// program; where the tensors of a fused step are not of float32, or of sizes that do not fit; where a copy converts or stays in its buffer; where what it gives is memory of its own. `ViewOutOfBounds` where a tensor leaves its constant.
+    /// program; where the tensors of a fused step are not of float32, or of sizes that do not fit; where a loop
+    /// reads a register that is not filled, or what it writes elsewhere; where a copy converts or stays in its buffer; where what it gives is memory of its own. `ViewOutOfBounds` where a tensor leaves its constant.
     pub fn validate(&self) -> Result<()> {
         let mut written = vec![false; self.buffers.len()];
         for (at, view) in self.tensors.iter().enumerate() {
@@ -66,12 +67,12 @@ impl Plan {
                 wrong.map_or(Ok(()), |id| Err(invalid(format!("a call gives %{}, which is no new tensor", id.0))))
             }
             Action::Fused(fused) => {
-                let all = fused.inputs().into_iter().chain([fused.result()]);
+                let all = fused.inputs().into_iter().chain(fused.results());
                 all.copied().map(Operand::Tensor).try_for_each(|it| self.exists(&it))?;
                 let inputs = fused.inputs().into_iter().copied().map(Operand::Tensor);
                 inputs.clone().try_for_each(|it| self.is_written(&it, written))?;
                 self.check_fused(fused)?;
-                written[self.tensor(*fused.result()).buffer.0 as usize] = true;
+                fused.results().iter().for_each(|it| written[self.tensor(**it).buffer.0 as usize] = true);
                 Ok(())
             }
             Action::Copy { from, to } => {
@@ -109,26 +110,20 @@ impl Plan {
             Some(extent) if extent.is_row_major() => Ok(extent.sizes),
             _ => Err(invalid(format!("%{} is not row-major", id.0))),
         };
-        let result = whole(*fused.result())?;
-        let buffer = self.tensor(*fused.result()).buffer;
-        if !matches!(self.buffer(buffer), Buffer::Scratch | Buffer::Result) {
-            return Err(invalid(format!("a step gives %{}, which is no new tensor", fused.result().0)));
-        }
-        if fused.inputs().iter().any(|it| self.tensor(**it).buffer == buffer) {
-            return Err(invalid(format!("a step writes %{}, whose memory it reads", fused.result().0)));
-        }
-        let (wanted, epilogue) = match fused {
+        let none = Epilogue::none();
+        let (wanted, epilogue, result) = match fused {
             Fused::Pool(it) => {
-                let ([n, h, w, c], [n_out, oh, ow, c_out]) = (rank4(&whole(it.input)?)?, rank4(&result)?);
+                let ([n, h, w, c], [_, oh, ow, _]) = (rank4(&whole(it.input)?)?, rank4(&whole(it.result)?)?);
                 // Every window begins in the image or in the padding before it, as with `ceil_mode`, and has an element of the image.
                 let fits = |dim: usize, image: usize, n_windows: usize| {
                     let first = (n_windows.checked_sub(1)?).checked_mul(it.stride[dim])?;
                     let reach = it.kernel[dim].checked_sub(1)?.checked_mul(it.dilation[dim])?;
                     let is_inside = first < image.checked_add(it.padding[dim])? && reach >= it.padding[dim];
-                    (is_inside && it.dilation[dim] > 0 && reach.checked_add(first)?.checked_add(1)? > 0).then_some(())
+                    (is_inside && it.dilation[dim] > 0 && reach.checked_add(first).is_some()).then_some(())
                 };
-                let fits = fits(0, h, oh).and(fits(1, w, ow)).filter(|()| (n, c) == (n_out, c_out));
-                return fits.ok_or_else(|| invalid("a pooling's sizes do not fit".to_owned()));
+                let fits = fits(0, h, oh).and(fits(1, w, ow));
+                fits.ok_or_else(|| invalid("a pooling's sizes do not fit".to_owned()))?;
+                (Dims::from_slice(&[n, oh, ow, c]), &none, it.result)
             }
             Fused::Convolution(it) => {
                 let (input, weight) = (whole(it.input)?, sizes(it.weight)?);
@@ -142,18 +137,27 @@ impl Plan {
                 let fits = it.groups > 0 && per_group.checked_mul(it.groups) == Some(c) && o % it.groups == 0;
                 let points = points.filter(|_| fits && it.dilation.iter().all(|&it| it > 0));
                 let (oh, ow) = points.ok_or_else(|| invalid("a convolution's sizes do not fit".to_owned()))?;
-                (Dims::from_slice(&[n, oh, ow, o]), &it.epilogue)
+                (Dims::from_slice(&[n, oh, ow, o]), &it.epilogue, it.result)
             }
             Fused::Product(it) => {
                 let (lhs, rhs) = (whole(it.lhs)?, sizes(it.rhs)?);
                 match (&lhs[..], &rhs[..]) {
-                    (&[m, k], &[n_rows, n]) if k == n_rows => (Dims::from_slice(&[m, n]), &it.epilogue),
+                    (&[m, k], &[n_rows, n]) if k == n_rows => (Dims::from_slice(&[m, n]), &it.epilogue, it.result),
                     _ => return Err(invalid(format!("a product of {lhs:?} and {rhs:?}"))),
                 }
             }
+            Fused::Loop(it) => return self.check_loop(it),
         };
-        if result != wanted {
-            return Err(invalid(format!("a step gives {wanted:?}, and %{} is {result:?}", fused.result().0)));
+        let sizes_of_result = whole(result)?;
+        if sizes_of_result != wanted {
+            return Err(invalid(format!("a step gives {wanted:?}, and %{} is {sizes_of_result:?}", result.0)));
+        }
+        let buffer = self.tensor(result).buffer;
+        if !matches!(self.buffer(buffer), Buffer::Scratch | Buffer::Result) {
+            return Err(invalid(format!("a step gives %{}, which is no new tensor", result.0)));
+        }
+        if fused.inputs().iter().any(|it| self.tensor(**it).buffer == buffer) {
+            return Err(invalid(format!("a step writes %{}, whose memory it reads", result.0)));
         }
         let n_channels = wanted[wanted.len() - 1];
         for &id in epilogue.parameters() {
@@ -166,6 +170,36 @@ impl Plan {
             Some(id) if whole(id)? != wanted => Err(invalid(format!("the residual %{} is not like the result", id.0))),
             _ => Ok(()),
         }
+    }
+
+    /// A loop may write where it reads the same elements.
+    fn check_loop(&self, it: &Loop<TensorId>) -> Result<()> {
+        let known = |id: TensorId| {
+            let what = || invalid(format!("the data decides where %{} is", id.0));
+            self.tensor(id).known().ok_or_else(what)
+        };
+        it.dtypes(&|id| self.tensor(*id).dtype)?;
+        for &id in &it.inputs {
+            let own = known(id)?.sizes;
+            let lead = it.sizes.len().checked_sub(own.len());
+            let broadcasts =
+                |lead: usize| own.iter().zip(&it.sizes[lead..]).all(|(own, size)| own == size || *own == 1);
+            if !lead.is_some_and(broadcasts) {
+                return Err(invalid(format!("%{} is {own:?} in a loop over {:?}", id.0, it.sizes)));
+            }
+        }
+        for (at, &(_, id)) in it.outputs.iter().enumerate() {
+            let (view, extent) = (self.tensor(id), known(id)?);
+            if extent.sizes != it.sizes || !extent.is_row_major() {
+                return Err(invalid(format!("%{} is no row-major tensor of {:?}", id.0, it.sizes)));
+            }
+            let is_elsewhere = |other: &TensorView| other.buffer != view.buffer;
+            let is_apart = it.inputs.iter().all(|it| is_elsewhere(self.tensor(*it)) || self.tensor(*it) == view);
+            if !is_apart || !it.outputs[..at].iter().all(|(_, it)| is_elsewhere(self.tensor(*it))) {
+                return Err(invalid(format!("a step writes %{}, whose memory it uses in another way", id.0)));
+            }
+        }
+        Ok(())
     }
 
     fn exists(&self, operand: &Operand) -> Result<()> {
