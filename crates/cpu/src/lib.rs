@@ -25,6 +25,7 @@ mod gemm;
 mod image;
 mod index;
 mod linalg;
+mod loops;
 mod loss;
 mod norm;
 mod numeric;

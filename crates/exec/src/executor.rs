@@ -77,7 +77,7 @@ impl<'a> Executor<'a> {
         let mut fresh = Vec::new();
         let mut is_unknown = false;
         let allocate = match kernel {
-            Some(Kernel::Overwrite(_) | Kernel::Prepare { .. }) => Tensor::unfilled,
+            Some(Kernel::Overwrite(_) | Kernel::Pointwise(_) | Kernel::Prepare { .. }) => Tensor::unfilled,
             Some(Kernel::Fill(_) | Kernel::Make(_)) | None => Tensor::zeros,
         };
         let results = outputs
@@ -89,9 +89,13 @@ impl<'a> Executor<'a> {
             return Ok(results);
         }
         let refusal = match kernel {
-            Some(Kernel::Fill(fill) | Kernel::Overwrite(fill) | Kernel::Prepare { fill, .. }) => {
+            Some(Kernel::Make(make)) => match make(args) {
+                Ok(results) => return Ok(results),
+                Err(problem) => problem,
+            },
+            Some(kernel) => {
                 let dense = collected(fresh.iter().map(|it| it.dense.clone()))?;
-                match fill(args, &dense) {
+                match kernel.fill(args, &dense) {
                     Ok(()) => {
                         fresh.iter().try_for_each(Fresh::settle)?;
                         return Ok(results);
@@ -99,10 +103,6 @@ impl<'a> Executor<'a> {
                     Err(problem) => problem,
                 }
             }
-            Some(Kernel::Make(make)) => match make(args) {
-                Ok(results) => return Ok(results),
-                Err(problem) => problem,
-            },
             None => args.unsupported(format!("the operator {} has no kernel", args.op.name)),
         };
         // A kernel that lacks a dtype leaves the call to the decomposition, if that gives the dtype that was promised: a product of

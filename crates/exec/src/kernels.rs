@@ -1,5 +1,6 @@
 //! What a kernel is, and the table that finds it by the operator's name. The kernels are in the crate of their backend.
 
+use crate::Target;
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -24,8 +25,27 @@ pub enum Kernel {
         /// where that would not be faster.
         prepare: Prepare,
     },
+    /// Computes each element of its one result from the elements at the same place: fills a tensor as [`Kernel::Overwrite`] does, or gives its
+    /// function.
+    Pointwise(fn(&Args<'_, Tensor>, Target<'_>) -> Result<()>),
     /// Makes the results itself, because their sizes or values follow from the data.
     Make(fn(&Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>>),
+}
+
+impl Kernel {
+    /// Fills the results.
+    ///
+    /// # Errors
+    /// What the kernel refuses; `NotImplemented` of one that makes its results itself.
+    pub(crate) fn fill(&self, args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
+        match (self, results) {
+            (Kernel::Fill(fill) | Kernel::Overwrite(fill) | Kernel::Prepare { fill, .. }, _) => fill(args, results),
+            (Kernel::Pointwise(compute), [result]) => compute(args, Target::Tensor(result)),
+            (Kernel::Pointwise(_) | Kernel::Make(_), _) => {
+                Err(args.unsupported(format!("the kernel of {} does not fill these results", args.op.name)))
+            }
+        }
+    }
 }
 
 /// What makes a [`Prepared`] of a call, if that is faster.

@@ -23,6 +23,7 @@ mod kernels;
 mod lower;
 mod note_values;
 mod plan;
+mod pointwise;
 mod propagate;
 mod run;
 mod vmap;
@@ -40,6 +41,7 @@ pub use kernels::{HostKernel, Kernel, Kernels, Prepare, PrepareFused, Prepared, 
 pub use lower::{GraphTracer, Tracer, lower};
 pub use note_values::{note_values, propagate_node};
 pub use plan::{BoundPlan, fits, plan};
+pub use pointwise::{Binding, ElementFunction, Target, element_function};
 pub use propagate::{infer, known_values, propagate};
 pub use run::{LOOP_STEPS, Watch};
 pub use vmap::predispatched;

@@ -16,6 +16,7 @@ mod tests;
 use crate::fused::convolution::ConvolutionKernel;
 use crate::fused::epilogue::Tail;
 use crate::fused::product::ProductKernel;
+use crate::loops;
 use crate::numeric::dense::{self, Dense};
 use tracefx_core::{DType, Diagnostic, Result, Tensor};
 use tracefx_exec::PreparedFused;
@@ -29,10 +30,14 @@ const SAME: &str = "a step is run as what it was prepared as";
 /// # Errors
 /// `NotImplemented` for other dtypes than float32; `OutOfMemory`.
 pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
-    if let Some(it) = step.inputs().into_iter().chain([step.result()]).find(|it| it.dtype() != DType::Float32) {
+    let is_loop = matches!(step, Fused::Loop(_));
+    if let Some(it) =
+        step.inputs().into_iter().chain(step.results()).find(|it| !is_loop && it.dtype() != DType::Float32)
+    {
         return Err(Diagnostic::unsupported_dtype(it.dtype(), step.name()));
     }
     match step {
+        Fused::Loop(_) => loops::prepare(step),
         Fused::Pool(_) => Ok(Box::new(|step| {
             let Fused::Pool(it) = step else { unreachable!("{SAME}") };
             pool::pool(it)

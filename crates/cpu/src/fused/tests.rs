@@ -139,14 +139,14 @@ fn check(step: &Fused<Tensor>, sums: Vec<Sum>, n_roundings: f64) -> Result<(), T
     let epilogue = match step {
         Fused::Convolution(it) => &it.epilogue,
         Fused::Product(it) => &it.epilogue,
-        Fused::Pool(_) => unreachable!("a pooling has no epilogue"),
+        Fused::Pool(_) | Fused::Loop(_) => unreachable!("{} has no epilogue", step.name()),
     };
     let want = expected(epilogue, sums, n_roundings);
     let run = || {
         let run = prepare(step).unwrap();
         // Twice: what is prepared is not used up.
         (0..2).for_each(|_| run(step).unwrap());
-        step.result().to_vec::<f32>().unwrap()
+        step.results()[0].to_vec::<f32>().unwrap()
     };
     for (level, got) in Level::on_each(run) {
         prop_assert_eq!(got.len(), want.len());
@@ -319,7 +319,7 @@ fn what_is_not_a_number_stays_so() {
             let input = Tensor::from_slice(&vec![f32::NAN; it.input.numel()], it.input.sizes()).unwrap();
             let step = Fused::Convolution(Convolution { input, ..it.clone() });
             prepare(&step).unwrap()(&step).unwrap();
-            assert!(step.result().to_vec::<f32>().unwrap().iter().all(|it| it.is_nan()), "{activation:?}");
+            assert!(step.results()[0].to_vec::<f32>().unwrap().iter().all(|it| it.is_nan()), "{activation:?}");
         }
     }
 }
@@ -347,7 +347,7 @@ fn threads_do_not_change_results() {
         let of = |n_threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
             pool.install(|| prepare(&step).unwrap()(&step).unwrap());
-            step.result().to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>()
+            step.results()[0].to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>()
         };
         assert_eq!(of(1), of(4));
     }

@@ -3,7 +3,7 @@
 use crate::numeric::dispatch::with_float;
 use crate::numeric::map::{Source, map2, map3};
 use tracefx_core::{Element, Result, Scalar, Tensor};
-use tracefx_exec::Kernel;
+use tracefx_exec::{Kernel, Target};
 use tracefx_ops::{Args, promote};
 
 /// A gradient from the incoming one, the input and the target; `$norm` is what it is scaled by where the loss is a mean.
@@ -16,7 +16,7 @@ macro_rules! loss {
             with_float!(dtype, &args.op.name, F => {
                 let $norm = norm as F;
                 $(let $number = args.float($index)? as F;)*
-                map3::<F, F>(&grad, &input, &target, &outs[0], |$grad, $input, $target| $body)
+                map3::<F, F>(&grad, &input, &target, Target::Tensor(&outs[0]), move |$grad, $input, $target| $body)
             })
         })
     };
@@ -75,7 +75,7 @@ fn binary_cross_entropy(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> 
     with_float!(dtype, &args.op.name, F => {
         let slope = Tensor::zeros(F::DTYPE, outs[0].sizes())?;
         // The divisor is kept from zero, as the logarithms of the loss are from minus infinity.
-        map3::<F, F>(&grad, &input, &target, &slope, |grad, x, y| grad * (x - y) / ((1.0 - x) * x).max(1e-12))?;
-        map2::<F, F>(&Source::Tensor(slope), &weight, &outs[0], |slope, weight| slope * weight * norm as F)
+        map3::<F, F>(&grad, &input, &target, Target::Tensor(&slope), |grad, x, y| grad * (x - y) / ((1.0 - x) * x).max(1e-12))?;
+        map2::<F, F>(&Source::Tensor(slope), &weight, Target::Tensor(&outs[0]), move |slope, weight| slope * weight * norm as F)
     })
 }

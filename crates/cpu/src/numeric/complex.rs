@@ -8,30 +8,35 @@ use crate::numeric::field::{Complex, Field};
 use crate::numeric::map::{Source, map1, map2, map3};
 use crate::numeric::number::Number;
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2, LN_10, PI};
-use tracefx_core::{Result, Tensor};
+use tracefx_core::Result;
+use tracefx_exec::Target;
 
 /// Computes `out[i] = f(a[i])`.
-pub(crate) fn complex1(a: &Source, out: &Tensor, f: impl Fn(Complex) -> Complex + Sync) -> Result<()> {
-    map1::<[f64; 2], [f64; 2]>(a, out, |a| f(a.into()).into())
+pub(crate) fn complex1(
+    a: &Source,
+    out: Target<'_>,
+    f: impl Fn(Complex) -> Complex + Send + Sync + 'static,
+) -> Result<()> {
+    map1::<[f64; 2], [f64; 2]>(a, out, move |a| f(a.into()).into())
 }
 
 /// Computes `out[i] = f(a[i], b[i])`.
 pub(crate) fn complex2(
     a: &Source,
     b: &Source,
-    out: &Tensor,
-    f: impl Fn(Complex, Complex) -> Complex + Sync,
+    out: Target<'_>,
+    f: impl Fn(Complex, Complex) -> Complex + Send + Sync + 'static,
 ) -> Result<()> {
-    map2::<[f64; 2], [f64; 2]>(a, b, out, |a, b| f(a.into(), b.into()).into())
+    map2::<[f64; 2], [f64; 2]>(a, b, out, move |a, b| f(a.into(), b.into()).into())
 }
 
 /// Computes `out[i] = f(a[i], b[i], c[i])`.
 pub(crate) fn complex3(
     [a, b, c]: [&Source; 3],
-    out: &Tensor,
-    f: impl Fn(Complex, Complex, Complex) -> Complex + Sync,
+    out: Target<'_>,
+    f: impl Fn(Complex, Complex, Complex) -> Complex + Send + Sync + 'static,
 ) -> Result<()> {
-    map3::<[f64; 2], [f64; 2]>(a, b, c, out, |a, b, c| f(a.into(), b.into(), c.into()).into())
+    map3::<[f64; 2], [f64; 2]>(a, b, c, out, move |a, b, c| f(a.into(), b.into(), c.into()).into())
 }
 
 impl From<[f64; 2]> for Complex {

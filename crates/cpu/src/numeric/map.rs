@@ -8,15 +8,17 @@
 //! same bits.
 
 use crate::numeric::dispatch::with_element;
+use crate::numeric::function;
 use crate::numeric::isa::{self, Isa, Work};
 use crate::numeric::parallel;
 use crate::numeric::strided_iter::{Cursor, StridedIter, StridedLayout};
 use smallvec::SmallVec;
 use tracefx_core::{DType, DTypeKind, Element, Result, Scalar, StorageRead, Tensor};
+use tracefx_exec::Target;
 use tracefx_ops::{Args, Operand, Tags};
 
 /// The number of elements that are converted at a time: a few buffers of these fit the first-level cache.
-const BLOCK: usize = 1024;
+pub(crate) const BLOCK: usize = 1024;
 /// Rows shorter than this are gathered, several to a block, where their elements are not one behind the other.
 const SHORT_ROW: usize = 256;
 
@@ -86,6 +88,11 @@ pub(crate) fn cast(tensor: &Tensor, dtype: DType) -> Result<Tensor> {
 
 /// Fills a row-major result with the converted elements of a tensor.
 pub(crate) fn cast_into(tensor: &Tensor, out: &Tensor) -> Result<()> {
+    convert(tensor, Target::Tensor(out))
+}
+
+/// The elements of a tensor, converted to the dtype of the target.
+pub(crate) fn convert(tensor: &Tensor, out: Target<'_>) -> Result<()> {
     let source = &Source::Tensor(tensor.clone());
     // Every element is exact in one of these, so that it rounds once.
     match tensor.dtype().kind() {
@@ -100,8 +107,16 @@ pub(crate) fn cast_into(tensor: &Tensor, out: &Tensor) -> Result<()> {
 ///
 /// # Errors
 /// `NotImplemented` for dtypes without arithmetic.
-pub(crate) fn map1<F: Element, R: Element>(a: &Source, out: &Tensor, f: impl Fn(F) -> R + Sync) -> Result<()> {
-    map([a], out, &|[a], out| isa::run(Each1(a, out, &f)))
+pub(crate) fn map1<F: Element, R: Element>(
+    a: &Source,
+    out: Target<'_>,
+    f: impl Fn(F) -> R + Send + Sync + 'static,
+) -> Result<()> {
+    let body = move |[a]: [&[F]; 1], out: &mut [R]| isa::run(Each1(a, out, &f));
+    match out {
+        Target::Tensor(out) => map([a], out, &body),
+        Target::Function(binding) => function::give(binding, [a], Box::new(body)),
+    }
 }
 
 /// Computes `out[i] = f(a[i], b[i])`.
@@ -111,10 +126,14 @@ pub(crate) fn map1<F: Element, R: Element>(a: &Source, out: &Tensor, f: impl Fn(
 pub(crate) fn map2<F: Element, R: Element>(
     a: &Source,
     b: &Source,
-    out: &Tensor,
-    f: impl Fn(F, F) -> R + Sync,
+    out: Target<'_>,
+    f: impl Fn(F, F) -> R + Send + Sync + 'static,
 ) -> Result<()> {
-    map([a, b], out, &|[a, b], out| isa::run(Each2(a, b, out, &f)))
+    let body = move |[a, b]: [&[F]; 2], out: &mut [R]| isa::run(Each2(a, b, out, &f));
+    match out {
+        Target::Tensor(out) => map([a, b], out, &body),
+        Target::Function(binding) => function::give(binding, [a, b], Box::new(body)),
+    }
 }
 
 /// Computes `out[i] = f(a[i], b[i], c[i])`.
@@ -125,10 +144,35 @@ pub(crate) fn map3<F: Element, R: Element>(
     a: &Source,
     b: &Source,
     c: &Source,
-    out: &Tensor,
-    f: impl Fn(F, F, F) -> R + Sync,
+    out: Target<'_>,
+    f: impl Fn(F, F, F) -> R + Send + Sync + 'static,
 ) -> Result<()> {
-    map([a, b, c], out, &|[a, b, c], out| isa::run(Each3(a, b, c, out, &f)))
+    let body = move |[a, b, c]: [&[F]; 3], out: &mut [R]| isa::run(Each3(a, b, c, out, &f));
+    match out {
+        Target::Tensor(out) => map([a, b, c], out, &body),
+        Target::Function(binding) => function::give(binding, [a, b, c], Box::new(body)),
+    }
+}
+
+/// Fills a tensor with `f(a[i])`, where the function is of this call alone.
+///
+/// # Errors
+/// `NotImplemented` for dtypes without arithmetic.
+pub(crate) fn fill1<F: Element, R: Element>(a: &Source, out: &Tensor, f: impl Fn(F) -> R + Sync) -> Result<()> {
+    map([a], out, &|[a], out| isa::run(Each1(a, out, &f)))
+}
+
+/// Fills a tensor with `f(a[i], b[i])`, where the function is of this call alone.
+///
+/// # Errors
+/// `NotImplemented` for dtypes without arithmetic.
+pub(crate) fn fill2<F: Element, R: Element>(
+    a: &Source,
+    b: &Source,
+    out: &Tensor,
+    f: impl Fn(F, F) -> R + Sync,
+) -> Result<()> {
+    map([a, b], out, &|[a, b], out| isa::run(Each2(a, b, out, &f)))
 }
 
 struct Each1<'a, F, R, T>(&'a [F], &'a mut [R], T);
@@ -236,7 +280,7 @@ pub(crate) fn store<R: Element>(elements: &[R], out: &Tensor) -> Result<()> {
     Ok(())
 }
 
-type Store<R> = fn(&[R], &mut [u8]);
+pub(super) type Store<R> = fn(&[R], &mut [u8]);
 
 /// What converts elements to those of a dtype.
 ///
@@ -380,7 +424,7 @@ mod tests {
         let a = Tensor::from_slice(&(0..n as i32).collect::<Vec<_>>(), &[n]).unwrap();
         let b = Tensor::from_slice(&[0.5f64], &[1]).unwrap();
         let out = Tensor::zeros(DType::Float64, &[n]).unwrap();
-        map2::<f64, f64>(&Source::Tensor(a), &Source::Tensor(b), &out, |a, b| a + b).unwrap();
+        map2::<f64, f64>(&Source::Tensor(a), &Source::Tensor(b), Target::Tensor(&out), |a, b| a + b).unwrap();
         assert_eq!(out.to_vec::<f64>().unwrap(), (0..n).map(|it| it as f64 + 0.5).collect::<Vec<_>>());
     }
 
@@ -421,7 +465,7 @@ mod tests {
             let dtype = |it: usize| [DType::Float32, DType::Float16, DType::Int8, DType::Int64][it];
             let [a, b] = [0, 1].map(|it| strided(dtype(dtypes[it]), &sizes, kept[it], &keys[it], gaps[it]));
             let out = Tensor::zeros(dtype(dtypes[2]), &sizes).unwrap();
-            map2::<f32, f32>(&Source::Tensor(a.clone()), &Source::Tensor(b.clone()), &out, |a, b| a - b).unwrap();
+            map2::<f32, f32>(&Source::Tensor(a.clone()), &Source::Tensor(b.clone()), Target::Tensor(&out), |a, b| a - b).unwrap();
             let expanded = |it: &Tensor| -> Vec<f32> {
                 let strides: Vec<usize> =
                     (0..sizes.len()).map(|dim| if it.sizes()[dim] == 1 { 0 } else { it.strides()[dim] }).collect();

@@ -9,6 +9,7 @@ pub(crate) mod division;
 pub(crate) mod elementary;
 pub(crate) mod field;
 pub(crate) mod float;
+pub(crate) mod function;
 pub(crate) mod isa;
 pub(crate) mod map;
 pub(crate) mod number;

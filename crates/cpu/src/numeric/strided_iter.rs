@@ -79,7 +79,7 @@ impl StridedIter {
     }
 
     /// Whether the elements of this tensor lie in the order of the walk without gaps.
-    pub(super) fn is_linear(&self, tensor: usize) -> bool {
+    pub(crate) fn is_linear(&self, tensor: usize) -> bool {
         let mut expected = 1;
         self.sizes.iter().zip(&self.tensors[tensor].1).rev().all(|(size, stride)| {
             let is_next = *stride == expected;
@@ -89,7 +89,7 @@ impl StridedIter {
     }
 
     /// Where the element of this row-major number is. There must be one.
-    pub(super) fn cursor(&self, number: usize) -> Cursor {
+    pub(crate) fn cursor(&self, number: usize) -> Cursor {
         let outer = self.sizes.len() - 1;
         let mut row = number / self.row_len();
         let mut res = Cursor {
@@ -106,7 +106,7 @@ impl StridedIter {
     }
 
     /// Goes on by `n` elements.
-    pub(super) fn advance(&self, cursor: &mut Cursor, n: usize) {
+    pub(crate) fn advance(&self, cursor: &mut Cursor, n: usize) {
         cursor.column += n;
         while cursor.column >= self.row_len() {
             cursor.column -= self.row_len();
@@ -141,7 +141,7 @@ impl StridedIter {
 
 /// A place on a [`StridedIter`].
 #[derive(Clone)]
-pub(super) struct Cursor {
+pub(crate) struct Cursor {
     /// The index of the row in the outer dimensions.
     index: Dims,
     /// Where the row starts in each tensor.

@@ -1,7 +1,7 @@
 //! Kernels of orthogonal polynomials, by their recurrences; those of Chebyshev between -1 and 1 by trigonometry, as in
 //! aten/src/ATen/native/Math.h.
 
-use crate::numeric::map::{Source, map2};
+use crate::numeric::map::{Source, fill2};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracefx_core::{DTypeKind, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
@@ -72,7 +72,7 @@ fn polynomial(args: &Args<'_, Tensor>, outs: &[Tensor], f: fn(f64, i64) -> f64) 
             f64::NAN
         }
     };
-    map2::<f64, f64>(&Source::of(args, 0, dtype)?, &Source::of(args, 1, dtype)?, &outs[0], f)?;
+    fill2::<f64, f64>(&Source::of(args, 0, dtype)?, &Source::of(args, 1, dtype)?, &outs[0], f)?;
     if is_too_high.load(Ordering::Relaxed) {
         return Err(args.unsupported(format!("polynomials of a degree above {MAX_DEGREE} are not implemented")));
     }

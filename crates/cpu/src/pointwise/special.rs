@@ -3,7 +3,7 @@
 
 #![allow(clippy::excessive_precision, reason = "coefficients stand as their source gives them")]
 
-use crate::numeric::map::{Source, map1, map2};
+use crate::numeric::map::{Source, fill1, fill2};
 use tracefx_core::{DType, DTypeKind, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -24,7 +24,7 @@ pub(super) fn in_float64(
     }
     // Called through a pointer, for the walk shall not be compiled again for each function.
     let f: &(dyn Fn(f64) -> f64 + Sync) = &f;
-    map1::<f64, f64>(&Source::of(args, index, dtype)?, &outs[0], f)
+    fill1::<f64, f64>(&Source::of(args, index, dtype)?, &outs[0], f)
 }
 
 /// As [`in_float64`], of the first two arguments.
@@ -33,13 +33,13 @@ pub(super) fn in_float64_of_two(args: &Args<'_, Tensor>, outs: &[Tensor], f: fn(
     if dtype.kind() != DTypeKind::Float {
         return Err(Diagnostic::unsupported_dtype(dtype, &args.op.name));
     }
-    map2::<f64, f64>(&Source::of(args, 0, dtype)?, &Source::of(args, 1, dtype)?, &outs[0], f)
+    fill2::<f64, f64>(&Source::of(args, 0, dtype)?, &Source::of(args, 1, dtype)?, &outs[0], f)
 }
 
 fn frexp(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let this = Source::of(args, 0, DType::Float64)?;
-    map1::<f64, f64>(&this, &outs[0], |it| libm::frexp(it).0)?;
-    map1::<f64, f64>(&this, &outs[1], |it| if it.is_finite() { f64::from(libm::frexp(it).1) } else { 0.0 })
+    fill1::<f64, f64>(&this, &outs[0], |it| libm::frexp(it).0)?;
+    fill1::<f64, f64>(&this, &outs[1], |it| if it.is_finite() { f64::from(libm::frexp(it).1) } else { 0.0 })
 }
 
 /// Functions beyond those of `f32` and `f64` themselves.

@@ -16,26 +16,26 @@ use crate::numeric::number::{Number, Real};
 use crate::pointwise::special::Special;
 use std::f64::consts::{LN_2, PI};
 use tracefx_core::{Bool8, DType, Diagnostic, Result, Tensor};
-use tracefx_exec::Kernel;
+use tracefx_exec::{Kernel, Target};
 use tracefx_ops::Args;
 
 /// A function of floats, and perhaps another one of complex numbers; integers become floats.
 macro_rules! float {
     ($f:expr) => {
-        Kernel::Overwrite(|args, outs| {
-            let dtype = outs[0].dtype();
+        Kernel::Pointwise(|args, out| {
+            let dtype = out.dtype();
             let source = Source::of(args, 0, dtype)?;
-            with_float!(dtype, &args.op.name, F => map1::<F, F>(&source, &outs[0], $f))
+            with_float!(dtype, &args.op.name, F => map1::<F, F>(&source, out, $f))
         })
     };
     ($f:expr, $of_complex:expr) => {
-        Kernel::Overwrite(|args, outs| {
-            let dtype = outs[0].dtype();
+        Kernel::Pointwise(|args, out| {
+            let dtype = out.dtype();
             let source = Source::of(args, 0, dtype)?;
             if dtype.is_complex() {
-                return complex1(&source, &outs[0], $of_complex);
+                return complex1(&source, out, $of_complex);
             }
-            with_float!(dtype, &args.op.name, F => map1::<F, F>(&source, &outs[0], $f))
+            with_float!(dtype, &args.op.name, F => map1::<F, F>(&source, out, $f))
         })
     };
 }
@@ -43,11 +43,11 @@ macro_rules! float {
 /// A function of floats that leaves integers as they are.
 macro_rules! rounding {
     ($f:expr) => {
-        Kernel::Overwrite(|args, outs| {
-            let dtype = outs[0].dtype();
+        Kernel::Pointwise(|args, out| {
+            let dtype = out.dtype();
             let source = Source::of(args, 0, dtype)?;
-            with_float!(dtype, F => map1::<F, F>(&source, &outs[0], $f),
-                else with_int!(dtype, &args.op.name, F => map1::<F, F>(&source, &outs[0], |x| x)))
+            with_float!(dtype, F => map1::<F, F>(&source, out, $f),
+                else with_int!(dtype, &args.op.name, F => map1::<F, F>(&source, out, move |x| x)))
         })
     };
 }
@@ -59,16 +59,16 @@ macro_rules! question {
         question!($f, $of_ints, |re, _| re)
     };
     ($f:expr, $of_ints:expr, $of_parts:expr) => {
-        Kernel::Overwrite(|args, outs| {
+        Kernel::Pointwise(|args, out| {
             let dtype = args.tensor(0)?.dtype();
             let source = Source::of(args, 0, dtype)?;
             if dtype.is_complex() {
                 let answer: fn(bool, bool) -> bool = $of_parts;
                 let ask: fn(f64) -> bool = $f;
-                return map1::<[f64; 2], Bool8>(&source, &outs[0], |[re, im]| Bool8::from(answer(ask(re), ask(im))));
+                return map1::<[f64; 2], Bool8>(&source, out, move |[re, im]| Bool8::from(answer(ask(re), ask(im))));
             }
-            with_float!(dtype, F => map1::<F, Bool8>(&source, &outs[0], |x| Bool8::from($f(x))),
-                else map1::<i64, Bool8>(&source, &outs[0], |_| Bool8::from($of_ints)))
+            with_float!(dtype, F => map1::<F, Bool8>(&source, out, move |x| Bool8::from($f(x))),
+                else map1::<i64, Bool8>(&source, out, move |_| Bool8::from($of_ints)))
         })
     };
 }
@@ -103,30 +103,30 @@ pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.lgamma.default", float!(|x| x.lgamma())),
     ("aten.digamma.default", float!(|x| x.digamma())),
     ("aten.sigmoid.default", float!(Elementary::sigmoid, Complex::sigmoid)),
-    ("aten.logit.default", Kernel::Overwrite(logit)),
+    ("aten.logit.default", Kernel::Pointwise(logit)),
     ("aten.sinc.default", float!(|x| if x == 0.0 { 1.0 } else { (x * PI as F).sin() / (x * PI as F) }, Complex::sinc)),
     ("aten.deg2rad.default", float!(|x| (f64::from(x) * (PI / 180.0)) as _)),
     ("aten.rad2deg.default", float!(|x| (f64::from(x) * (180.0 / PI)) as _)),
-    ("aten.abs.default", Kernel::Overwrite(abs)),
-    ("aten.neg.default", Kernel::Overwrite(neg)),
-    ("aten.conj_physical.default", Kernel::Overwrite(conj)),
-    ("aten.sign.default", Kernel::Overwrite(sign)),
+    ("aten.abs.default", Kernel::Pointwise(abs)),
+    ("aten.neg.default", Kernel::Pointwise(neg)),
+    ("aten.conj_physical.default", Kernel::Pointwise(conj)),
+    ("aten.sign.default", Kernel::Pointwise(sign)),
     ("aten.floor.default", rounding!(|x| x.floor())),
     ("aten.ceil.default", rounding!(|x| x.ceil())),
     ("aten.trunc.default", rounding!(|x| x.trunc())),
     ("aten.round.default", rounding!(|x| x.round_ties_even())),
-    ("aten.round.decimals", Kernel::Overwrite(round_decimals)),
+    ("aten.round.decimals", Kernel::Pointwise(round_decimals)),
     ("aten.frac.default", float!(|x| x - x.trunc())),
-    ("aten.square.default", Kernel::Overwrite(square)),
-    ("aten.nan_to_num.default", Kernel::Overwrite(nan_to_num)),
-    ("aten.bitwise_not.default", Kernel::Overwrite(bitwise_not)),
-    ("aten.logical_not.default", Kernel::Overwrite(logical_not)),
+    ("aten.square.default", Kernel::Pointwise(square)),
+    ("aten.nan_to_num.default", Kernel::Pointwise(nan_to_num)),
+    ("aten.bitwise_not.default", Kernel::Pointwise(bitwise_not)),
+    ("aten.logical_not.default", Kernel::Pointwise(logical_not)),
     ("aten.isnan.default", question!(|x| Number::is_nan(x), false, |re, im| re || im)),
     ("aten.isinf.default", question!(|x| x == Real::LOWEST || x == Real::HIGHEST, false, |re, im| re || im)),
     ("aten.isposinf.default", question!(|x| x == Real::HIGHEST, false)),
     ("aten.isneginf.default", question!(|x| x == Real::LOWEST, false)),
     ("aten.isfinite.default", question!(|x| x > Real::LOWEST && x < Real::HIGHEST, true, |re, im| re && im)),
-    ("aten.signbit.default", Kernel::Overwrite(signbit)),
+    ("aten.signbit.default", Kernel::Pointwise(signbit)),
 ];
 
 /// For large numbers the logarithm of twice the number, whose square does not overflow.
@@ -134,52 +134,52 @@ fn acosh(x: f64) -> f64 {
     if x > 1e150 { x.ln() + LN_2 } else { x.acosh() }
 }
 
-fn abs(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+fn abs(args: &Args<'_, Tensor>, out: Target<'_>) -> Result<()> {
     let dtype = args.tensor(0)?.dtype();
     let source = Source::of(args, 0, dtype)?;
     if dtype.is_complex() {
-        return map1::<[f64; 2], f64>(&source, &outs[0], |[re, im]| re.hypot(im));
+        return map1::<[f64; 2], f64>(&source, out, move |[re, im]| re.hypot(im));
     }
-    with_float!(dtype, F => map1::<F, F>(&source, &outs[0], |x| x.abs()),
-        else with_int!(dtype, &args.op.name, F => map1::<F, F>(&source, &outs[0], |x: F| x.wrapping_abs())))
+    with_float!(dtype, F => map1::<F, F>(&source, out, move |x| x.abs()),
+        else with_int!(dtype, &args.op.name, F => map1::<F, F>(&source, out, move |x: F| x.wrapping_abs())))
 }
 
-fn neg(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
-    let dtype = outs[0].dtype();
+fn neg(args: &Args<'_, Tensor>, out: Target<'_>) -> Result<()> {
+    let dtype = out.dtype();
     let source = Source::of(args, 0, dtype)?;
     if dtype.is_complex() {
-        return map1::<[f64; 2], [f64; 2]>(&source, &outs[0], |[re, im]| [-re, -im]);
+        return map1::<[f64; 2], [f64; 2]>(&source, out, move |[re, im]| [-re, -im]);
     }
-    with_float!(dtype, F => map1::<F, F>(&source, &outs[0], |x| -x),
-        else with_int!(dtype, &args.op.name, F => map1::<F, F>(&source, &outs[0], |x: F| x.wrapping_neg())))
+    with_float!(dtype, F => map1::<F, F>(&source, out, move |x| -x),
+        else with_int!(dtype, &args.op.name, F => map1::<F, F>(&source, out, move |x: F| x.wrapping_neg())))
 }
 
 /// Real numbers are their own conjugates, which the shape rule says.
-fn conj(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
-    complex1(&Source::of(args, 0, outs[0].dtype())?, &outs[0], field::Field::conj)
+fn conj(args: &Args<'_, Tensor>, out: Target<'_>) -> Result<()> {
+    complex1(&Source::of(args, 0, out.dtype())?, out, field::Field::conj)
 }
 
-fn sign(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
-    let dtype = outs[0].dtype();
+fn sign(args: &Args<'_, Tensor>, out: Target<'_>) -> Result<()> {
+    let dtype = out.dtype();
     let source = Source::of(args, 0, dtype)?;
-    with_real!(dtype, &args.op.name, F => map1::<F, F>(&source, &outs[0], |x| ((x > F::ZERO) as u8 as F) - ((x < F::ZERO) as u8 as F)))
+    with_real!(dtype, &args.op.name, F => map1::<F, F>(&source, out, move |x| ((x > F::ZERO) as u8 as F) - ((x < F::ZERO) as u8 as F)))
 }
 
-fn signbit(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+fn signbit(args: &Args<'_, Tensor>, out: Target<'_>) -> Result<()> {
     let dtype = args.tensor(0)?.dtype();
     let source = Source::of(args, 0, dtype)?;
-    with_float!(dtype, F => map1::<F, Bool8>(&source, &outs[0], |x| Bool8::from(x.is_sign_negative())),
-        else map1::<i64, Bool8>(&source, &outs[0], |x| Bool8::from(x < 0)))
+    with_float!(dtype, F => map1::<F, Bool8>(&source, out, move |x| Bool8::from(x.is_sign_negative())),
+        else map1::<i64, Bool8>(&source, out, move |x| Bool8::from(x < 0)))
 }
 
-fn square(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
-    let dtype = outs[0].dtype();
+fn square(args: &Args<'_, Tensor>, out: Target<'_>) -> Result<()> {
+    let dtype = out.dtype();
     let source = Source::of(args, 0, dtype)?;
-    with_number!(dtype, &args.op.name, F => map1::<F, F>(&source, &outs[0], |x| x.mul(x)))
+    with_number!(dtype, &args.op.name, F => map1::<F, F>(&source, out, move |x| x.mul(x)))
 }
 
-fn logit(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
-    let dtype = outs[0].dtype();
+fn logit(args: &Args<'_, Tensor>, out: Target<'_>) -> Result<()> {
+    let dtype = out.dtype();
     let source = Source::of(args, 0, dtype)?;
     let eps = if args.is_none(1) { None } else { Some(number(args, 1, dtype)?.to_f64()) };
     // PyTorch computes this one in half precision step by step, which shows where the logarithm is near zero.
@@ -193,11 +193,11 @@ fn logit(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         None => (f64::NEG_INFINITY, f64::INFINITY),
     };
     match dtype {
-        DType::Float64 => map1::<f64, f64>(&source, &outs[0], |x| {
+        DType::Float64 => map1::<f64, f64>(&source, out, move |x| {
             let x = between(x, low, high);
             (x / (1.0 - x)).ln()
         }),
-        _ => map1::<f32, f32>(&source, &outs[0], |x| {
+        _ => map1::<f32, f32>(&source, out, move |x| {
             let x = between(x, low as f32, high as f32);
             round(x / round(1.0 - x)).ln()
         }),
@@ -215,26 +215,26 @@ fn between<F: PartialOrd>(x: F, low: F, high: F) -> F {
     }
 }
 
-fn round_decimals(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
-    let dtype = outs[0].dtype();
+fn round_decimals(args: &Args<'_, Tensor>, out: Target<'_>) -> Result<()> {
+    let dtype = out.dtype();
     let source = Source::of(args, 0, dtype)?;
     let decimals = args.int(1)?;
     with_float!(dtype, F => {
         let power = (10.0 as F).powi(decimals.unsigned_abs().min(400) as i32);
         match decimals {
-            0 => map1::<F, F>(&source, &outs[0], |x| x.round_ties_even()),
-            1.. => map1::<F, F>(&source, &outs[0], |x| (x * power).round_ties_even() / power),
-            _ => map1::<F, F>(&source, &outs[0], |x| (x / power).round_ties_even() * power),
+            0 => map1::<F, F>(&source, out, move |x| x.round_ties_even()),
+            1.. => map1::<F, F>(&source, out, move |x| (x * power).round_ties_even() / power),
+            _ => map1::<F, F>(&source, out, move |x| (x / power).round_ties_even() * power),
         }
     }, else if decimals >= 0 {
-        with_int!(dtype, &args.op.name, F => map1::<F, F>(&source, &outs[0], |x| x))
+        with_int!(dtype, &args.op.name, F => map1::<F, F>(&source, out, move |x| x))
     } else {
         Err(Diagnostic::unsupported_dtype(dtype, &args.op.name))
     })
 }
 
-fn nan_to_num(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
-    let dtype = outs[0].dtype();
+fn nan_to_num(args: &Args<'_, Tensor>, out: Target<'_>) -> Result<()> {
+    let dtype = out.dtype();
     let source = Source::of(args, 0, dtype)?;
     let (largest, smallest) = match dtype {
         DType::Float16 => (65504.0, -65504.0),
@@ -244,7 +244,7 @@ fn nan_to_num(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     };
     let nan = args.opt_float(1)?.unwrap_or(0.0);
     let (above, below) = (args.opt_float(2)?.unwrap_or(largest), args.opt_float(3)?.unwrap_or(smallest));
-    let finite = |x: f64| {
+    let finite = move |x: f64| {
         if x.is_nan() {
             nan
         } else if x == f64::INFINITY {
@@ -256,23 +256,23 @@ fn nan_to_num(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         }
     };
     if dtype.is_complex() {
-        return complex1(&source, &outs[0], |x| Complex::new(finite(x.re), finite(x.im)));
+        return complex1(&source, out, move |x| Complex::new(finite(x.re), finite(x.im)));
     }
-    with_float!(dtype, F => map1::<F, F>(&source, &outs[0], |x| finite(f64::from(x)) as F),
-        else with_int!(dtype, &args.op.name, F => map1::<F, F>(&source, &outs[0], |x| x)))
+    with_float!(dtype, F => map1::<F, F>(&source, out, move |x| finite(f64::from(x)) as F),
+        else with_int!(dtype, &args.op.name, F => map1::<F, F>(&source, out, move |x| x)))
 }
 
-fn bitwise_not(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
-    let dtype = outs[0].dtype();
+fn bitwise_not(args: &Args<'_, Tensor>, out: Target<'_>) -> Result<()> {
+    let dtype = out.dtype();
     let source = Source::of(args, 0, dtype)?;
     match dtype {
-        DType::Bool => map1::<i64, i64>(&source, &outs[0], |x| (x == 0) as i64),
-        _ => map1::<i64, i64>(&source, &outs[0], |x| !x),
+        DType::Bool => map1::<i64, i64>(&source, out, move |x| (x == 0) as i64),
+        _ => map1::<i64, i64>(&source, out, move |x| !x),
     }
 }
 
-fn logical_not(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+fn logical_not(args: &Args<'_, Tensor>, out: Target<'_>) -> Result<()> {
     let dtype = args.tensor(0)?.dtype();
     let source = Source::of(args, 0, dtype)?;
-    with_number!(dtype, &args.op.name, F => map1::<F, Bool8>(&source, &outs[0], |x| Bool8::from(x == F::ZERO)))
+    with_number!(dtype, &args.op.name, F => map1::<F, Bool8>(&source, out, move |x| Bool8::from(x == F::ZERO)))
 }

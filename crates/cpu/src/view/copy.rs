@@ -1,15 +1,18 @@
 //! Copies and conversions of whole tensors, and filling with one value. How a number converts is for `tracefx-core` to say.
 
 use crate::numeric::dispatch::with_element;
-use crate::numeric::map::cast_into;
+use crate::numeric::map::{cast_into, convert};
 use crate::numeric::strided_copy::{Offsets, gather_places};
 use tracefx_core::allocate::collected;
 use tracefx_core::{DType, Dims, Result, Scalar, Tensor, float8_from_f32, float8_to_f32};
-use tracefx_exec::Kernel;
+use tracefx_exec::{Kernel, Target};
 use tracefx_ops::Operand;
 
 /// The result is the first argument, copied or converted.
-const COPY: Kernel = Kernel::Overwrite(|args, outs| convert_into(args.tensor(0)?, &outs[0]));
+const COPY: Kernel = Kernel::Pointwise(|args, out| match out {
+    Target::Tensor(out) => convert_into(args.tensor(0)?, out),
+    Target::Function(_) => convert(args.tensor(0)?, out),
+});
 
 /// The result is full of the second argument.
 const FILL: Kernel = Kernel::Overwrite(|args, outs| match args.operand(1)? {

@@ -381,7 +381,7 @@ impl Call {
     ) -> Result<Option<Vec<Value<Tensor>>>> {
         let refusal = match self.kernel {
             None => return owned(executor.call_bound(args)?, args),
-            Some(Kernel::Overwrite(fill)) => fill(args, results).err(),
+            Some(kernel @ (Kernel::Overwrite(_) | Kernel::Pointwise(_))) => kernel.fill(args, results).err(),
             Some(Kernel::Prepare { fill, .. }) => match self.prepare(args) {
                 Some(prepared) => prepared(args, results).err(),
                 None => fill(args, results).err(),

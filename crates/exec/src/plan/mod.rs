@@ -9,4 +9,5 @@ mod operands;
 mod trace;
 
 pub use bound::{BoundPlan, fits};
+pub(crate) use operands::{Symbols, plain_value};
 pub use trace::plan;

@@ -32,7 +32,7 @@ pub(super) fn operand_of<T>(value: &Value<T>, tensor: &dyn Fn(&T) -> TensorId) -
 ///
 /// # Errors
 /// Where an expression has no value.
-pub(super) fn plain_value(operand: &Operand, symbols: &Symbols) -> Result<Value<Tensor>> {
+pub(crate) fn plain_value(operand: &Operand, symbols: &Symbols) -> Result<Value<Tensor>> {
     Ok(match operand {
         Operand::None | Operand::Tensor(_) | Operand::Plan(_) | Operand::List(_) => Value::None,
         Operand::Bool(it) => Value::Bool(*it),
@@ -53,7 +53,7 @@ pub(super) fn plain_value(operand: &Operand, symbols: &Symbols) -> Result<Value<
 }
 
 /// What the data has decided, by symbol.
-pub(super) type Symbols = FxHashMap<Symbol, Number>;
+pub(crate) type Symbols = FxHashMap<Symbol, Number>;
 
 /// Gives the symbols of an operand the values that they have here. Tensors are for the caller to look at.
 pub(super) fn learn_number(operand: &Operand, value: &Value<Tensor>, symbols: &mut Symbols) {

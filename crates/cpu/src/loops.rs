@@ -1,0 +1,495 @@
+//! Loops of pointwise operators: a vector machine, which runs one instruction at a time over blocks that stay in the cache of the first level.
+//!
+//! What an instruction computes is its kernel's function ([`Function`]). A register is a block in an input that lies without gaps, in an
+//! output, or in a buffer; buffers are used again as soon as nothing reads them. Sizes and strides are those of the plan, so that all of
+//! this is decided once.
+
+use crate::numeric::function::{CONVERSION_BYTES, Function};
+use crate::numeric::map::BLOCK;
+use crate::numeric::strided_copy::bits;
+use crate::numeric::strided_iter::{Cursor, StridedIter, StridedLayout};
+use crate::numeric::{parallel, scratch};
+use bytemuck::Pod;
+use smallvec::{SmallVec, smallvec};
+use std::mem::take;
+use tracefx_core::allocate::filled;
+use tracefx_core::{Code, DType, Diagnostic, Result, StorageRead, Tensor};
+use tracefx_exec::{PreparedFused, element_function};
+use tracefx_ops::registry;
+use tracefx_plan::{Fused, Instruction, Loop, Register};
+
+/// Rows shorter than this are gathered, several to a block.
+const SHORT_ROW: usize = 256;
+
+/// What runs a loop.
+///
+/// # Errors
+/// `NotImplemented` for other steps, and for operators that have no function of single elements.
+pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
+    let machine = Machine::new(of(step)?)?;
+    Ok(Box::new(move |step| machine.run(of(step)?)))
+}
+
+fn of(step: &Fused<Tensor>) -> Result<&Loop<Tensor>> {
+    match step {
+        Fused::Loop(it) => Ok(it),
+        Fused::Convolution(_) | Fused::Product(_) | Fused::Pool(_) => {
+            let what = format!("there is no kernel for a fused {}", step.name());
+            Err(Diagnostic::new(Code::NotImplemented, what))
+        }
+    }
+}
+
+/// Where the block of a register is.
+#[derive(Clone, Copy)]
+enum Place {
+    /// In the tensor of an input.
+    Input(usize),
+    /// In a buffer.
+    Buffer(usize),
+    /// In the tensor of an output.
+    Output(usize),
+}
+
+struct Machine {
+    walk: StridedIter,
+    n_elements: usize,
+    inputs: Vec<Input>,
+    functions: Vec<Function>,
+    /// The places of all registers, and the sizes of their elements.
+    registers: Vec<(Place, usize)>,
+    /// The sizes of the elements of the outputs.
+    outputs: Vec<usize>,
+    /// The registers that are copied to an output in the end.
+    copies: Vec<(Register, usize)>,
+    /// The bytes of each buffer.
+    buffers: Vec<usize>,
+}
+
+struct Input {
+    size: usize,
+    /// Whether the elements lie in the order of the loop without gaps.
+    is_linear: bool,
+    /// The buffer for blocks that are gathered.
+    buffer: usize,
+}
+
+/// What an input is read of.
+enum Source<'a> {
+    Storage(StorageRead<'a>),
+    /// The output that is written where the input was.
+    Output(usize),
+}
+
+/// The blocks of the registers.
+struct Blocks<'a, 'b> {
+    machine: &'a Machine,
+    n: usize,
+    /// Nothing of an input that is in its buffer.
+    inputs: SmallVec<[Option<&'a [u8]>; 8]>,
+    buffers: &'a mut [&'b mut [u8]],
+    outputs: SmallVec<[&'a mut [u8]; 2]>,
+}
+
+impl Machine {
+    fn new(it: &Loop<Tensor>) -> Result<Self> {
+        let dtypes = it.dtypes(&Tensor::dtype)?;
+        let layouts: Vec<_> = it.inputs.iter().map(StridedLayout::new).collect();
+        let walk = StridedIter::new(&it.sizes, &layouts);
+        let mut buffers = Buffers::default();
+        let input = |(at, tensor): (usize, &Tensor)| {
+            let size = tensor.dtype().size();
+            Input { size, is_linear: walk.is_linear(at), buffer: buffers.take(size) }
+        };
+        let inputs: Vec<Input> = it.inputs.iter().enumerate().map(input).collect();
+        // An instruction writes to the first output that stores its result.
+        let mut stored: Vec<Option<usize>> = filled(None, dtypes.len())?;
+        let mut copies = Vec::new();
+        for (at, (register, _)) in it.outputs.iter().enumerate() {
+            match &mut stored[register.0 as usize] {
+                place @ None if register.0 as usize >= inputs.len() => *place = Some(at),
+                Some(_) | None => copies.push((*register, at)),
+            }
+        }
+        let mut last_reads: Vec<usize> = (0..dtypes.len()).map(|it| it.saturating_sub(inputs.len())).collect();
+        for (at, instruction) in it.code.iter().enumerate() {
+            instruction.registers().for_each(|it| last_reads[it.0 as usize] = at);
+        }
+        let mut registers: Vec<(Place, usize)> =
+            inputs.iter().enumerate().map(|(at, it)| (Place::Input(at), it.size)).collect();
+        let mut functions = Vec::new();
+        for (at, instruction) in it.code.iter().enumerate() {
+            functions.push(function(instruction, &dtypes)?);
+            let size = instruction.dtype.size();
+            let place = stored[inputs.len() + at].map_or_else(|| Place::Buffer(buffers.take(size)), Place::Output);
+            registers.push((place, size));
+            for (register, _) in last_reads.iter().enumerate().take(registers.len()).filter(|(_, last)| **last == at) {
+                if let (Place::Buffer(buffer), _) = registers[register] {
+                    buffers.give_back(buffer);
+                }
+            }
+        }
+        let outputs = it.outputs.iter().map(|(_, it)| it.dtype().size()).collect();
+        let n_elements = it.outputs.first().map_or(0, |(_, it)| it.numel());
+        Ok(Machine { walk, n_elements, inputs, functions, registers, outputs, copies, buffers: buffers.sizes })
+    }
+
+    fn run(&self, it: &Loop<Tensor>) -> Result<()> {
+        if self.n_elements == 0 {
+            return Ok(());
+        }
+        let source =
+            |input: &'_ Tensor| it.outputs.iter().position(|(_, output)| output.storage().is_same(input.storage()));
+        let sources: SmallVec<[Source<'_>; 8]> = it
+            .inputs
+            .iter()
+            .map(|input| source(input).map_or_else(|| Source::Storage(input.storage().read()), Source::Output))
+            .collect();
+        let guards = it.outputs.iter().map(|(_, it)| it.storage().write());
+        let mut guards = guards.collect::<Result<SmallVec<[_; 2]>>>()?;
+        let slices = guards.iter_mut().zip(&it.outputs).zip(&self.outputs).map(|((guard, (_, tensor)), size)| {
+            &mut guard.bytes_mut()[tensor.offset() * size..][..self.n_elements * size]
+        });
+        let mut outputs: SmallVec<[&mut [u8]; 2]> = slices.collect();
+        if let ([output], [size]) = (&mut outputs[..], &self.outputs[..]) {
+            return parallel::try_parts_mut(output, parallel::GRAIN * size, |at, part| {
+                self.run_part(&sources, at / size, part.len() / size, smallvec![part])
+            });
+        }
+        let mut parts: Vec<SmallVec<[&mut [u8]; 2]>> = Vec::new();
+        parts.resize_with(self.n_elements.div_ceil(parallel::GRAIN), SmallVec::new);
+        for (output, size) in outputs.into_iter().zip(&self.outputs) {
+            let slices = output.chunks_mut(parallel::GRAIN * size);
+            parts.iter_mut().zip(slices).for_each(|(part, slice)| part.push(slice));
+        }
+        parallel::try_parts_mut(&mut parts, 1, |at, part| {
+            let from = at * parallel::GRAIN;
+            self.run_part(&sources, from, parallel::GRAIN.min(self.n_elements - from), take(&mut part[0]))
+        })
+    }
+
+    /// Runs `n` elements from this one on, whose results these slices hold.
+    fn run_part(
+        &self,
+        sources: &[Source<'_>],
+        from: usize,
+        n: usize,
+        mut outputs: SmallVec<[&mut [u8]; 2]>,
+    ) -> Result<()> {
+        let n_bytes = CONVERSION_BYTES + self.buffers.iter().sum::<usize>();
+        scratch::with::<u8, _>(n_bytes, |scratch| {
+            let (conversions, mut rest) = scratch.split_at_mut(CONVERSION_BYTES);
+            let mut buffers: SmallVec<[&mut [u8]; 16]> =
+                self.buffers.iter().map(|size| split(&mut rest, *size)).collect();
+            let mut repeated: SmallVec<[Option<usize>; 8]> = self.inputs.iter().map(|_| None).collect();
+            let mut cursor = self.walk.cursor(from);
+            let row_len = self.walk.row_len();
+            let mut left = n;
+            while left > 0 {
+                let n = BLOCK.min(left).min(if row_len < SHORT_ROW { usize::MAX } else { row_len - cursor.column });
+                let outputs: SmallVec<[_; 2]> =
+                    outputs.iter_mut().zip(&self.outputs).map(|(it, size)| split(it, n * size)).collect();
+                let mut inputs = SmallVec::new();
+                for (k, (input, source)) in self.inputs.iter().zip(sources).enumerate() {
+                    let buffer = &mut buffers[input.buffer][..];
+                    inputs.push(match source {
+                        Source::Output(at) => {
+                            buffer[..outputs[*at].len()].copy_from_slice(outputs[*at]);
+                            None
+                        }
+                        Source::Storage(storage) => {
+                            input.read(storage.bytes(), (&self.walk, k), &cursor, n, (buffer, &mut repeated[k]))
+                        }
+                    });
+                }
+                Blocks { machine: self, n, inputs, buffers: &mut buffers, outputs }.run(conversions);
+                self.walk.advance(&mut cursor, n);
+                left -= n;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Blocks<'_, '_> {
+    fn run(&mut self, conversions: &mut [u8]) {
+        let n_inputs = self.inputs.len();
+        for (at, function) in self.machine.functions.iter().enumerate() {
+            let (place, size) = self.machine.registers[n_inputs + at];
+            // The block is taken out, so that the others can be read while it is written.
+            match place {
+                Place::Output(to) => {
+                    let out = take(&mut self.outputs[to]);
+                    function.run(&|it| self.block(it), self.n, out, conversions);
+                    self.outputs[to] = out;
+                }
+                Place::Buffer(to) => {
+                    let out = take(&mut self.buffers[to]);
+                    function.run(&|it| self.block(it), self.n, &mut out[..self.n * size], conversions);
+                    self.buffers[to] = out;
+                }
+                Place::Input(_) => unreachable!("an instruction fills a register of its own"),
+            }
+        }
+        for (register, to) in &self.machine.copies {
+            let out = take(&mut self.outputs[*to]);
+            out.copy_from_slice(self.block(*register));
+            self.outputs[*to] = out;
+        }
+    }
+
+    fn block(&self, register: Register) -> &[u8] {
+        let (place, size) = self.machine.registers[register.0 as usize];
+        let len = self.n * size;
+        match place {
+            Place::Input(k) => self.inputs[k].unwrap_or_else(|| &self.buffers[self.machine.inputs[k].buffer][..len]),
+            Place::Buffer(at) => &self.buffers[at][..len],
+            Place::Output(at) => self.outputs[at],
+        }
+    }
+}
+
+impl Input {
+    /// The `n` elements from here on; nothing where they are gathered in the buffer. A repeated element, the position of which is noted, fills it for all
+    /// blocks that follow.
+    fn read<'a>(
+        &self,
+        bytes: &'a [u8],
+        (walk, k): (&StridedIter, usize),
+        cursor: &Cursor,
+        n: usize,
+        (buffer, repeated): (&mut [u8], &mut Option<usize>),
+    ) -> Option<&'a [u8]> {
+        let (stride, is_in_row) = (walk.row_stride(k), cursor.column + n <= walk.row_len());
+        let at = cursor.at[k] + cursor.column * stride;
+        if self.is_linear || (stride == 1 && is_in_row) {
+            return Some(&bytes[at * self.size..][..n * self.size]);
+        }
+        if stride == 0 && is_in_row {
+            if *repeated != Some(at) {
+                *repeated = Some(at);
+                gather(self.size, bytes, at, 0, &mut buffer[..BLOCK * self.size]);
+            }
+            return None;
+        }
+        *repeated = None;
+        let (mut cursor, mut rest) = (cursor.clone(), &mut buffer[..n * self.size]);
+        while !rest.is_empty() {
+            let len = (walk.row_len() - cursor.column).min(rest.len() / self.size);
+            let at = cursor.at[k] + cursor.column * stride;
+            gather(self.size, bytes, at, stride, split(&mut rest, len * self.size));
+            walk.advance(&mut cursor, len);
+        }
+        None
+    }
+}
+
+/// Copies elements of this size that lie `stride` apart.
+fn gather(size: usize, from: &[u8], at: usize, stride: usize, to: &mut [u8]) {
+    match size {
+        1 => gather_bits::<u8>(from, at, stride, to),
+        2 => gather_bits::<u16>(from, at, stride, to),
+        4 => gather_bits::<u32>(from, at, stride, to),
+        8 => gather_bits::<u64>(from, at, stride, to),
+        _ => gather_bits::<u128>(from, at, stride, to),
+    }
+}
+
+fn gather_bits<T: Pod>(from: &[u8], at: usize, stride: usize, to: &mut [u8]) {
+    let (from, to): (&[T], &mut [T]) = (&bits(from)[at..], bytemuck::cast_slice_mut(to));
+    match stride {
+        0 => to.fill(from[0]),
+        1 => to.copy_from_slice(&from[..to.len()]),
+        _ => to.iter_mut().zip(from.iter().step_by(stride)).for_each(|(to, it)| *to = *it),
+    }
+}
+
+/// Takes the first bytes.
+fn split<'a>(rest: &mut &'a mut [u8], len: usize) -> &'a mut [u8] {
+    let (first, others) = take(rest).split_at_mut(len);
+    *rest = others;
+    first
+}
+
+fn function(instruction: &Instruction, dtypes: &[DType]) -> Result<Function> {
+    let function = element_function(instruction, dtypes, registry(), crate::kernels())?;
+    match function.downcast() {
+        Ok(it) => Ok(*it),
+        Err(_) => Err(Diagnostic::new(
+            Code::NotImplemented,
+            format!("{} has the function of another backend", instruction.op),
+        )),
+    }
+}
+
+/// The buffers of registers, of which those that are free are used first.
+#[derive(Default)]
+struct Buffers {
+    sizes: Vec<usize>,
+    free: Vec<usize>,
+}
+
+impl Buffers {
+    /// A buffer for a block of elements of this size.
+    fn take(&mut self, size: usize) -> usize {
+        let bytes = BLOCK * size;
+        match self.free.iter().rposition(|it| self.sizes[*it] == bytes) {
+            Some(at) => self.free.swap_remove(at),
+            None => {
+                self.sizes.push(bytes);
+                self.sizes.len() - 1
+            }
+        }
+    }
+
+    fn give_back(&mut self, buffer: usize) {
+        self.free.push(buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numeric::isa::Level;
+    use crate::numeric::map::cast;
+    use tracefx_exec::{Executor, Kernel};
+    use tracefx_ir::Str;
+    use tracefx_ops::{ArgSpec, ArgType, Value};
+    use tracefx_plan::{Argument, Operand};
+
+    const DTYPES: [DType; 8] = [
+        DType::Float32,
+        DType::Float64,
+        DType::Float16,
+        DType::BFloat16,
+        DType::Int64,
+        DType::Int8,
+        DType::Bool,
+        DType::Complex64,
+    ];
+
+    fn pointwise() -> impl Iterator<Item = &'static str> {
+        let names = crate::kernels().names().into_iter();
+        names.filter(|it| matches!(crate::kernels().get(it), Some(Kernel::Pointwise(_))))
+    }
+
+    /// An argument for a call with these tensors, which take the places of tensors one after the other.
+    fn argument(
+        spec: &ArgSpec,
+        inputs: &mut std::slice::Iter<'_, Tensor>,
+        register: &mut u32,
+    ) -> (Value<Tensor>, Argument) {
+        let plain = |value: Value<Tensor>, operand| (value, Argument::Value(operand));
+        match &spec.ty {
+            ArgType::Tensor => {
+                *register += 1;
+                let tensor = inputs.next().expect("there are three tensors");
+                (Value::Tensor(tensor.clone()), Argument::Register(Register(*register - 1)))
+            }
+            ArgType::Scalar if inputs.as_slice().iter().all(|it| !it.dtype().is_float()) => {
+                plain(Value::int(3), Operand::Int(3))
+            }
+            ArgType::Scalar | ArgType::Float => plain(Value::Float(0.5), Operand::Float(0.5)),
+            ArgType::Int => plain(Value::int(1), Operand::Int(1)),
+            ArgType::Bool => plain(Value::Bool(true), Operand::Bool(true)),
+            ArgType::Str => plain(Value::Str("none".into()), Operand::Str("none".into())),
+            ArgType::DType => plain(Value::DType(DType::Float32), Operand::DType(DType::Float32)),
+            ArgType::Optional(ty) if spec.name == "min" && **ty == ArgType::Tensor => {
+                argument(&ArgSpec { ty: ArgType::Tensor, ..spec.clone() }, inputs, register)
+            }
+            _ => plain(Value::None, Operand::None),
+        }
+    }
+
+    /// Numbers of all sizes, and special ones.
+    fn numbers(dtype: DType, sizes: &[usize], seed: usize) -> Tensor {
+        const SPECIAL: [f32; 8] = [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 1e-45, f32::MAX, -1.0];
+        let number = |at: usize| match (at + seed).wrapping_mul(2_654_435_761) >> 7 & 31 {
+            special @ 0..8 => SPECIAL[special],
+            other => other as f32 / 3.0 - 5.0,
+        };
+        let all: Vec<f32> = (0..sizes.iter().product()).map(number).collect();
+        cast(&Tensor::from_slice(&all, sizes).unwrap(), dtype).unwrap()
+    }
+
+    /// The bytes of the elements, in which every NaN of float32 is the same.
+    fn bytes(tensor: &Tensor) -> Vec<u8> {
+        match tensor.dtype() {
+            DType::Float32 | DType::Float64 | DType::Float16 | DType::BFloat16 => {
+                let numbers = cast(tensor, DType::Float64).unwrap().to_vec::<f64>().unwrap();
+                let bits = numbers.into_iter().map(|it| if it.is_nan() { u64::MAX } else { it.to_bits() });
+                bits.flat_map(u64::to_le_bytes).collect()
+            }
+            _ => tensor.to_bytes().unwrap(),
+        }
+    }
+
+    /// What an operator gives by its kernel, and by a loop that computes it once, and again of its own result where that can be.
+    fn both(op: &'static str, inputs: &[Tensor; 3]) -> Option<(Tensor, Tensor)> {
+        let executor = Executor::new(registry(), crate::kernels());
+        let specs = &registry().require(op).unwrap().schema.args;
+        let (mut tensors, mut register) = (inputs.iter(), 0);
+        let (values, args): (Vec<_>, Vec<_>) = specs.iter().map(|it| argument(it, &mut tensors, &mut register)).unzip();
+        let n_positional = specs.iter().filter(|it| !it.is_kwarg_only).count();
+        let kwargs: Vec<(Str, _)> = specs
+            .iter()
+            .zip(&values)
+            .skip(n_positional)
+            .map(|(it, value)| (it.name.as_str().into(), value.clone()))
+            .collect();
+        let wanted = match executor.call(op, &values[..n_positional], &kwargs) {
+            Ok(mut results) => match results.remove(0) {
+                Value::Tensor(it) => it.contiguous().unwrap(),
+                other => panic!("{op} gives {other:?}"),
+            },
+            Err(_) => return None,
+        };
+        let dtype = wanted.dtype();
+        let code = vec![Instruction { op: op.into(), args, dtype }];
+        let inputs = inputs[..register as usize].to_vec();
+        let output = Tensor::zeros(dtype, wanted.sizes()).unwrap();
+        let step =
+            Loop { sizes: wanted.sizes().into(), inputs, code, outputs: vec![(Register(register), output.clone())] };
+        let step = Fused::Loop(step);
+        match prepare(&step) {
+            Ok(run) => run(&step).unwrap(),
+            Err(problem) => {
+                assert_eq!(problem.code(), Code::NotImplemented, "{op}: {problem:?}");
+                return None;
+            }
+        }
+        Some((wanted, output))
+    }
+
+    #[test]
+    fn loops_give_the_bits_of_kernels() {
+        let results = Level::on_each(|| {
+            let mut with_function = Vec::new();
+            for op in pointwise() {
+                for dtype in DTYPES {
+                    let first = numbers(dtype, &[2100], 1).as_strided(&[3, 700], &[1, 3], 0).unwrap();
+                    let others = [numbers(dtype, &[700], 2), numbers(dtype, &[3, 1], 3)];
+                    let first = if op.contains("where") { cast(&first, DType::Bool).unwrap() } else { first };
+                    let [second, third] = others;
+                    let second = if op.contains("masked_fill") { cast(&second, DType::Bool).unwrap() } else { second };
+                    let Some((wanted, given)) = both(op, &[first, second, third]) else { continue };
+                    assert_eq!(bytes(&given), bytes(&wanted), "{op} of {dtype}");
+                    with_function.push(op);
+                }
+            }
+            with_function
+        });
+        for (level, with_function) in results {
+            // Those that give a view, or take arguments that are not made here.
+            let others = [
+                "aten.clamp.default",
+                "aten.contiguous.default",
+                "aten.log_sigmoid_backward.default",
+                "aten.masked_fill.Tensor",
+                "aten.to.device",
+            ];
+            let missing: Vec<_> = pointwise().filter(|it| !with_function.contains(it)).collect();
+            assert_eq!(missing, others, "on {level:?}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The functions of pointwise kernels over blocks of registers: what a loop is made of. It is the code that the kernel itself runs over
+//! tensors, with the same conversions before and after it, so that both give the same bits.
+
+use crate::numeric::dispatch::with_element;
+use crate::numeric::map::{BLOCK, Source, Store, convert_all, storing};
+use bytemuck::{cast_slice, cast_slice_mut};
+use tracefx_core::allocate::filled;
+use tracefx_core::{Code, Diagnostic, Element, Result};
+use tracefx_exec::Binding;
+use tracefx_plan::Register;
+
+/// The function of an instruction.
+pub(crate) struct Function(Box<dyn Run>);
+
+/// The bytes of a block of elements of any dtype.
+pub(crate) const BLOCK_BYTES: usize = BLOCK * 16;
+
+/// The bytes of the buffers that a function converts in.
+pub(crate) const CONVERSION_BYTES: usize = 4 * BLOCK_BYTES;
+
+impl Function {
+    /// Computes a block of `n` elements from what `register` says is in registers. `buffers` are [`CONVERSION_BYTES`].
+    pub(crate) fn run<'a>(
+        &self,
+        register: &dyn Fn(Register) -> &'a [u8],
+        n: usize,
+        out: &mut [u8],
+        buffers: &mut [u8],
+    ) {
+        self.0.run(register, n, out, buffers);
+    }
+}
+
+/// What computes blocks of results from blocks of operands.
+pub(super) type BlockFunction<F, R, const N: usize> = dyn Fn([&[F]; N], &mut [R]) + Send + Sync;
+
+/// Answers with a function of these operands.
+///
+/// # Errors
+/// `NotImplemented` where an operand is no register, or of a dtype without arithmetic.
+pub(super) fn give<F: Element, R: Element, const N: usize>(
+    binding: &mut Binding,
+    operands: [&Source; N],
+    function: Box<BlockFunction<F, R, N>>,
+) -> Result<()> {
+    let dtype = binding.dtype();
+    let operand = |it: &Source| match it {
+        Source::Tensor(tensor) => {
+            let what = "an operand is converted to another dtype first";
+            let register = binding.register(tensor).ok_or_else(|| Diagnostic::new(Code::NotImplemented, what))?;
+            let convert: Convert<F> = with_element!(tensor.dtype(), "arithmetic", T => {
+                |from, to| convert_all::<T, F>(cast_slice(from), to)
+            });
+            Ok(Operand::Register(register, Some(convert).filter(|_| tensor.dtype() != F::DTYPE)))
+        }
+        Source::Scalar(number) => Ok(Operand::Number(filled(F::from_scalar(*number), BLOCK)?)),
+    };
+    let operands = operands.into_iter().map(operand).collect::<Result<Vec<_>>>()?;
+    let store = if dtype == R::DTYPE { None } else { Some(storing::<R>(dtype)?) };
+    let typed = Typed::<F, R, N> { operands, function, store };
+    binding.give(Box::new(Function(Box::new(typed))));
+    Ok(())
+}
+
+type Convert<F> = fn(&[u8], &mut [F]);
+
+enum Operand<F> {
+    /// The elements of a register, and how they are converted where they are of another type.
+    Register(Register, Option<Convert<F>>),
+    /// A block full of a number.
+    Number(Vec<F>),
+}
+
+struct Typed<F, R, const N: usize> {
+    operands: Vec<Operand<F>>,
+    function: Box<BlockFunction<F, R, N>>,
+    /// How results are converted where they are of another dtype.
+    store: Option<Store<R>>,
+}
+
+trait Run: Send + Sync {
+    fn run<'a>(&self, register: &dyn Fn(Register) -> &'a [u8], n: usize, out: &mut [u8], buffers: &mut [u8]);
+}
+
+impl<F: Element, R: Element, const N: usize> Run for Typed<F, R, N> {
+    fn run<'a>(&self, register: &dyn Fn(Register) -> &'a [u8], n: usize, out: &mut [u8], buffers: &mut [u8]) {
+        let (result, mut rest) = buffers.split_at_mut(BLOCK_BYTES);
+        let mut blocks: [&[F]; N] = [&[]; N];
+        for (block, operand) in blocks.iter_mut().zip(&self.operands) {
+            *block = match operand {
+                Operand::Register(it, None) => cast_slice(register(*it)),
+                Operand::Register(it, Some(convert)) => {
+                    let (buffer, others) = std::mem::take(&mut rest).split_at_mut(BLOCK_BYTES);
+                    rest = others;
+                    let buffer = &mut cast_slice_mut(buffer)[..n];
+                    convert(register(*it), buffer);
+                    buffer
+                }
+                Operand::Number(numbers) => &numbers[..n],
+            };
+        }
+        match self.store {
+            None => (self.function)(blocks, cast_slice_mut(out)),
+            Some(store) => {
+                let result = &mut cast_slice_mut(result)[..n];
+                (self.function)(blocks, result);
+                store(result, out);
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Pointwise kernels, which either fill a tensor or give the function that they compute, so that a loop computes several of them
+//! block by block. Whatever a kernel decides of its arguments, dtypes and conversions among it, it decides once, for both.
+
+use crate::plan::{Symbols, plain_value};
+use crate::{Kernel, Kernels};
+use std::any::Any;
+use tracefx_core::{DType, Diagnostic, Result, Tensor};
+use tracefx_ops::{Args, Registry, Value};
+use tracefx_plan::{Argument, Instruction, Register};
+
+/// What a pointwise kernel is asked for.
+#[derive(Debug)]
+pub enum Target<'a> {
+    /// To write every element of a tensor: a row-major one of its own storage, which holds anything.
+    Tensor(&'a Tensor),
+    /// To give its function.
+    Function(&'a mut Binding),
+}
+
+/// A function of the elements in registers, in the backend's own form.
+pub type ElementFunction = Box<dyn Any + Send + Sync>;
+
+/// The question for the function of a kernel. Its arguments hold a tensor for each register, which stands for the dtype alone.
+#[derive(Debug)]
+pub struct Binding {
+    dtype: DType,
+    registers: Vec<(Register, Tensor)>,
+    function: Option<ElementFunction>,
+}
+
+impl<'a> Target<'a> {
+    /// The dtype of the result.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Target::Tensor(it) => it.dtype(),
+            Target::Function(it) => it.dtype,
+        }
+    }
+
+    /// The tensor to fill, for a kernel that has no function to give.
+    ///
+    /// # Errors
+    /// `NotImplemented` where the function is asked for.
+    pub fn tensor(self, args: &Args<'_, Tensor>) -> Result<&'a Tensor> {
+        match self {
+            Target::Tensor(it) => Ok(it),
+            Target::Function(_) => {
+                Err(args.unsupported(format!("{} has no function of single elements", args.op.name)))
+            }
+        }
+    }
+}
+
+impl Binding {
+    /// The dtype of the result.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The register that this argument stands for; nothing of a tensor that the kernel made itself.
+    pub fn register(&self, tensor: &Tensor) -> Option<Register> {
+        let found = self.registers.iter().find(|(_, it)| it.storage().is_same(tensor.storage()));
+        found.map(|(register, _)| *register)
+    }
+
+    /// Answers with the function.
+    pub fn give(&mut self, function: ElementFunction) {
+        self.function = Some(function);
+    }
+}
+
+/// The function of an instruction, where the registers are of these dtypes.
+///
+/// # Errors
+/// `NotImplemented` where the kernel has none for these arguments, or there is no kernel; what it refuses otherwise.
+pub fn element_function(
+    instruction: &Instruction,
+    dtypes: &[DType],
+    registry: &Registry,
+    kernels: &Kernels,
+) -> Result<ElementFunction> {
+    let op = registry.require(&instruction.op)?;
+    let mut binding = Binding { dtype: instruction.dtype, registers: Vec::new(), function: None };
+    let value = |it: &Argument| match it {
+        Argument::Register(register) => {
+            let tensor = Tensor::zeros(dtypes[register.0 as usize], &[1])?;
+            binding.registers.push((*register, tensor.clone()));
+            Ok(Value::Tensor(tensor))
+        }
+        Argument::Value(value) => plain_value(value, &Symbols::default()),
+    };
+    let args = Args::new(op, instruction.args.iter().map(value).collect::<Result<_>>()?);
+    let unsupported = || -> Diagnostic { args.unsupported(format!("{} has no function of single elements", op.name)) };
+    match kernels.get(&op.name) {
+        Some(Kernel::Pointwise(kernel)) => kernel(&args, Target::Function(&mut binding))?,
+        Some(Kernel::Fill(_) | Kernel::Overwrite(_) | Kernel::Prepare { .. } | Kernel::Make(_)) | None => {
+            return Err(unsupported());
+        }
+    }
+    binding.function.ok_or_else(unsupported)
+}
