@@ -8,9 +8,11 @@
 mod epilogue;
 mod in_place;
 mod layout;
+mod loops;
 mod products;
 mod uses;
 
+use tracefx_exec::Kernels;
 use tracefx_ops::Registry;
 use tracefx_plan::{Action, Plan};
 
@@ -24,11 +26,11 @@ pub enum Precision {
     Fast,
 }
 
-/// The same program in fewer steps, with the plans of its control flow.
-pub fn compile(mut plan: Plan, registry: &Registry, precision: Precision) -> Plan {
+/// The same program in fewer steps, with the plans of its control flow, for these kernels.
+pub fn compile(mut plan: Plan, registry: &Registry, kernels: &Kernels, precision: Precision) -> Plan {
     for step in &mut plan.steps {
         if let Action::ControlFlow { plans, .. } = &mut step.action {
-            *plans = std::mem::take(plans).into_iter().map(|it| compile(it, registry, precision)).collect();
+            *plans = std::mem::take(plans).into_iter().map(|it| compile(it, registry, kernels, precision)).collect();
         }
     }
     in_place::without_copies(&mut plan, registry);
@@ -36,5 +38,6 @@ pub fn compile(mut plan: Plan, registry: &Registry, precision: Precision) -> Pla
         layout::channels_last(&mut plan, registry);
         products::products(&mut plan, registry);
     }
+    loops::fuse_loops(&mut plan, registry, kernels);
     plan
 }

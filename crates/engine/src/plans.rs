@@ -54,7 +54,8 @@ impl Plans {
         let traced = plan(module, &metas, executor.registry(), executor.kernels())?;
         // A backend without fused steps runs the plan as it is traced.
         let has_fused = executor.kernels().fused().is_some();
-        let made = if has_fused { compile(traced, executor.registry(), self.precision) } else { traced };
+        let made =
+            if has_fused { compile(traced, executor.registry(), executor.kernels(), self.precision) } else { traced };
         Ok(Arc::new(made))
     }
 

@@ -1,4 +1,5 @@
-//! Fused steps as operators of ATen, and networks to compile.
+//! Fused steps as operators of ATen, and networks to compile. What the passes do is right if these give what the interpreter gives; what
+//! kernels of fused steps give is tested with them.
 
 use std::sync::Arc;
 use tracefx_compile::{Precision, compile};
@@ -54,6 +55,10 @@ fn run(step: &Fused<Tensor>) -> Result<()> {
                 made = aten("add.Tensor", vec![tensor(&made), tensor(bias)])?;
             }
             assign(&it.result, &follow(made, &it.epilogue)?)
+        }
+        Fused::Loop(_) => {
+            let prepare = tracefx_cpu::kernels().fused().unwrap();
+            prepare(step)?(step)
         }
         Fused::Pool(it) => {
             // Only with `ceil_mode` there are more windows than fit.
@@ -177,7 +182,7 @@ pub(crate) fn check(module: &GraphModule, inputs: &[Tensor], precision: Precisio
     let copies = || inputs.iter().map(|it| Value::Tensor(it.compact_copy().unwrap())).collect::<Vec<_>>();
     let numbers = |it: &Tensor| it.to_vec::<f32>().unwrap();
     let traced = plan(module, &metas, registry(), &kernels).unwrap();
-    let compiled = compile(traced, registry(), precision);
+    let compiled = compile(traced, registry(), &kernels, precision);
     let mut bound = BoundPlan::new(Arc::new(compiled), registry(), &kernels).unwrap();
     for _ in 0..2 {
         let (own, theirs) = (copies(), copies());

@@ -1,0 +1,247 @@
+//! Loops: pointwise operators that use each other's results are one step, which reads what they read once, and writes only what others
+//! read.
+//!
+//! A call joins the group of a step whose result it reads, where both have the same sizes. The group runs where its last member stood.
+//! So nothing between its members may write what they read, nor read or write what they write. Every group saves the memory traffic of what only its members read.
+
+use crate::uses::Uses;
+use std::collections::BTreeMap;
+use tracefx_core::Dims;
+use tracefx_exec::{Kernels, element_function};
+use tracefx_ops::Registry;
+use tracefx_plan::{
+    Action, Argument, Buffer, BufferId, Extent, Fused, Instruction, Loop, Operand, Plan, Register, TensorId,
+};
+
+/// The operators that give the elements of their first argument, in its dtype unless they are asked for another.
+const COPIES: [&str; 8] = [
+    "aten._to_copy.default",
+    "aten.alias_copy.default",
+    "aten.clone.default",
+    "aten.contiguous.default",
+    "aten.detach_copy.default",
+    "aten.lift_fresh_copy.default",
+    "aten.to.dtype",
+    "aten.to.dtype_layout",
+];
+
+/// The most steps of a group: the blocks of its registers shall stay in the cache.
+const MAX_MEMBERS: usize = 64;
+/// The most tensors that a group reads, each of which is a stream of memory.
+const MAX_INPUTS: usize = 16;
+
+/// Joins pointwise steps to loops.
+pub(crate) fn fuse_loops(plan: &mut Plan, registry: &Registry, kernels: &Kernels) {
+    let grouping = Grouping::new(plan, registry, kernels);
+    let fused: Vec<_> = grouping.groups().into_iter().map(|it| (grouping.fused(&it), it)).collect();
+    let mut is_kept = vec![true; plan.steps.len()];
+    for (fused, group) in fused {
+        group.iter().for_each(|it| is_kept[*it] = false);
+        // Of a group whose results nobody reads nothing is left.
+        if let (Some(&last), false) = (group.last(), fused.outputs.is_empty()) {
+            is_kept[last] = true;
+            plan.steps[last].action = Action::Fused(Fused::Loop(fused));
+        }
+    }
+    let mut is_kept = is_kept.into_iter();
+    plan.steps.retain(|_| is_kept.next().unwrap_or_default());
+}
+
+/// What a loop does in the place of a step.
+struct Member {
+    /// The call, where the number of a register is that of a tensor that is read. Nothing where the elements are written as they are.
+    call: Option<Instruction>,
+    /// The tensors that it reads.
+    reads: Vec<TensorId>,
+    /// The tensor that it writes.
+    writes: TensorId,
+    /// Its sizes.
+    sizes: Dims,
+}
+
+impl Member {
+    fn of(plan: &Plan, action: &Action, registry: &Registry, kernels: &Kernels) -> Option<Self> {
+        let mut reads = Vec::new();
+        let (call, writes) = match action {
+            Action::Call { op, args, results } => {
+                let [Operand::Tensor(result)] = results[..] else { return None };
+                let argument = |it: &Operand| match it {
+                    Operand::Tensor(id) => {
+                        reads.push(*id);
+                        Some(Argument::Register(Register(reads.len() as u32 - 1)))
+                    }
+                    other => Some(Argument::Value(other.clone())).filter(|_| other.is_plain()),
+                };
+                let args = args.iter().map(argument).collect::<Option<_>>()?;
+                (Some(Instruction { op: op.clone(), args, dtype: plan.tensor(result).dtype }), result)
+            }
+            Action::Copy { from, to } => {
+                reads.push(*from);
+                (None, *to)
+            }
+            Action::Fused(_) | Action::ControlFlow { .. } => return None,
+        };
+        let is_new = matches!(plan.buffer(plan.tensor(writes).buffer), Buffer::Scratch | Buffer::Result);
+        let target = plan.tensor(writes).known().filter(|it| is_new && it.is_row_major())?;
+        let sources = reads.iter().map(|it| plan.tensor(*it).known()).collect::<Option<Vec<_>>>()?;
+        if !sources.iter().all(|it| broadcasts(&it.sizes, &target.sizes)) {
+            return None;
+        }
+        let dtypes: Vec<_> = reads.iter().map(|it| plan.tensor(*it).dtype).collect();
+        let is_copy = |it: &Instruction| COPIES.contains(&&*it.op) && dtypes.first() == Some(&it.dtype);
+        let call = call.filter(|it| !is_copy(it));
+        let can_join = match &call {
+            Some(call) => {
+                // A tensor without dimensions takes part in promotion as a number does, which a register does not.
+                let is_promoted =
+                    dtypes.iter().any(|it| *it != dtypes[0]) && sources.iter().any(|it| it.sizes.is_empty());
+                !is_promoted && element_function(call, &dtypes, registry, kernels).is_ok()
+            }
+            // What turns the order of the elements does so best by itself.
+            None => sources.iter().all(Extent::is_row_major),
+        };
+        can_join.then_some(Member { call, reads, writes, sizes: target.sizes })
+    }
+}
+
+/// The steps of a plan that can join, and who else reads and writes.
+struct Grouping<'a> {
+    plan: &'a Plan,
+    uses: Uses,
+    members: Vec<Option<Member>>,
+    /// The steps that write to memory of the program or of whoever runs it.
+    outer_writers: Vec<usize>,
+}
+
+impl<'a> Grouping<'a> {
+    fn new(plan: &'a Plan, registry: &Registry, kernels: &Kernels) -> Self {
+        let uses = Uses::of(plan, registry);
+        let members = plan.steps.iter().map(|it| Member::of(plan, &it.action, registry, kernels)).collect();
+        let outer =
+            (0..plan.buffers.len()).filter(|it| matches!(plan.buffers[*it], Buffer::Input(_) | Buffer::Constant(_)));
+        let outer_writers = outer.flat_map(|it| uses.buffer(BufferId(it as u32)).writers.clone()).collect();
+        Grouping { plan, uses, members, outer_writers }
+    }
+
+    /// The groups of at least two steps, each in order.
+    fn groups(&self) -> Vec<Vec<usize>> {
+        // The group of each step, and the steps of each group: at first every step is a group of its own.
+        let mut group_of: Vec<usize> = (0..self.members.len()).collect();
+        let mut groups: Vec<Vec<usize>> = group_of.iter().map(|it| vec![*it]).collect();
+        for (at, member) in self.members.iter().enumerate() {
+            let Some(member) = member else { continue };
+            for &read in &member.reads {
+                let Some(writer) = self.last_writer(read, at) else { continue };
+                let (from, to) = (group_of[writer], group_of[at]);
+                let is_alike = self.members[writer].as_ref().is_some_and(|it| it.sizes == member.sizes);
+                if from == to || !is_alike {
+                    continue;
+                }
+                let mut joined = [&groups[from][..], &groups[to][..]].concat();
+                joined.sort_unstable();
+                if self.can_be(&joined) {
+                    joined.iter().for_each(|it| group_of[*it] = to);
+                    groups[from].clear();
+                    groups[to] = joined;
+                }
+            }
+        }
+        groups.retain(|it| it.len() > 1);
+        groups
+    }
+
+    /// The last step before this one that writes to the memory of a tensor.
+    fn last_writer(&self, tensor: TensorId, before: usize) -> Option<usize> {
+        self.uses.buffer(self.plan.tensor(tensor).buffer).writers.iter().rev().copied().find(|it| *it < before)
+    }
+
+    /// Whether these steps, in order, can be one.
+    fn can_be(&self, group: &[usize]) -> bool {
+        let last = group[group.len() - 1];
+        let is_between = |first: usize, it: usize| first < it && it < last && group.binary_search(&it).is_err();
+        let holds = |at: usize| {
+            let Some(member) = &self.members[at] else { return false };
+            let written = self.uses.buffer(self.plan.tensor(member.writes).buffer);
+            let is_unseen = !written.readers.iter().chain(&written.writers).any(|it| is_between(at, *it));
+            // What several members write, each writes whole.
+            let views = group.iter().filter_map(|it| self.members[*it].as_ref()).map(|it| self.plan.tensor(it.writes));
+            let view = self.plan.tensor(member.writes);
+            let is_whole = views.into_iter().all(|it| it.buffer != view.buffer || it == view);
+            is_unseen && is_whole && member.reads.iter().all(|it| self.can_read(group, *it, &|it| is_between(at, it)))
+        };
+        group.len() <= MAX_MEMBERS && group.iter().all(|it| holds(*it)) && self.inputs(group).len() <= MAX_INPUTS
+    }
+
+    /// Whether a member reads the same at the end of the group as where it stands.
+    fn can_read(&self, group: &[usize], tensor: TensorId, is_between: &dyn Fn(usize) -> bool) -> bool {
+        let view = self.plan.tensor(tensor);
+        let uses = self.uses.buffer(view.buffer);
+        // Several of these may be the same memory.
+        let is_outer = matches!(self.plan.buffer(view.buffer), Buffer::Input(_) | Buffer::Constant(_));
+        if uses.writers.iter().chain(self.outer_writers.iter().filter(|_| is_outer)).any(|it| is_between(*it)) {
+            return false;
+        }
+        // What the group writes is read and written at the same places alone.
+        let mut writers =
+            group.iter().filter_map(|it| self.members[*it].as_ref()).map(|it| self.plan.tensor(it.writes));
+        writers.all(|it| it.buffer != view.buffer || it == view)
+    }
+
+    /// The tensors that a group reads of memory: those that no member wrote before.
+    fn inputs(&self, group: &[usize]) -> Vec<TensorId> {
+        let mut inputs: Vec<TensorId> = Vec::new();
+        let mut written: Vec<BufferId> = Vec::new();
+        for member in group.iter().filter_map(|it| self.members[*it].as_ref()) {
+            for &read in &member.reads {
+                let view = self.plan.tensor(read);
+                if !written.contains(&view.buffer) && !inputs.iter().any(|it| self.plan.tensor(*it) == view) {
+                    inputs.push(read);
+                }
+            }
+            written.push(self.plan.tensor(member.writes).buffer);
+        }
+        inputs
+    }
+
+    /// The loop of a group.
+    fn fused(&self, group: &[usize]) -> Loop<TensorId> {
+        let inputs = self.inputs(group);
+        let mut code: Vec<Instruction> = Vec::new();
+        // The register of what is in each buffer that a member wrote, and the tensor that it wrote.
+        let mut written: BTreeMap<BufferId, (Register, TensorId)> = BTreeMap::new();
+        let mut sizes = Dims::new();
+        for member in group.iter().filter_map(|it| self.members[*it].as_ref()) {
+            let register = |read: &TensorId| {
+                let view = self.plan.tensor(*read);
+                let input = || inputs.iter().position(|it| self.plan.tensor(*it) == view).unwrap_or_default();
+                written.get(&view.buffer).map_or_else(|| Register(input() as u32), |(register, _)| *register)
+            };
+            let reads: Vec<Register> = member.reads.iter().map(register).collect();
+            let result = match &member.call {
+                Some(call) => {
+                    let argument = |it: &Argument| match it {
+                        Argument::Register(Register(at)) => Argument::Register(reads[*at as usize]),
+                        Argument::Value(value) => Argument::Value(value.clone()),
+                    };
+                    code.push(Instruction { args: call.args.iter().map(argument).collect(), ..call.clone() });
+                    Register((inputs.len() + code.len() - 1) as u32)
+                }
+                None => reads[0],
+            };
+            written.insert(self.plan.tensor(member.writes).buffer, (result, member.writes));
+            sizes = member.sizes.clone();
+        }
+        let last = group[group.len() - 1];
+        written.retain(|buffer, _| {
+            let uses = self.uses.buffer(*buffer);
+            uses.is_outer || uses.readers.iter().any(|it| *it > last)
+        });
+        Loop { sizes, inputs, code, outputs: written.into_values().collect() }
+    }
+}
+
+/// Whether a tensor of these sizes is read as one of the others.
+fn broadcasts(own: &[usize], sizes: &[usize]) -> bool {
+    let lead = sizes.len().checked_sub(own.len());
+    lead.is_some_and(|lead| own.iter().zip(&sizes[lead..]).all(|(own, size)| own == size || *own == 1))
+}
