@@ -19,7 +19,7 @@ export interface CommandOption {
 /** The verbs. */
 export const VERBS: readonly Verb[] = [
   { name: "inspect", files: ["FILE"], options: ["decompose"], required: [] },
-  { name: "run", files: ["FILE"], options: ["inputs", "outputs", "repeat", "mode"], required: ["inputs", "outputs"] },
+  { name: "run", files: ["FILE"], options: ["inputs", "outputs", "repeat", "mode", "precision"], required: ["inputs", "outputs"] },
   { name: "convert", files: ["INPUT", "OUTPUT"], options: ["decompose", "to"], required: [] },
   { name: "joint", files: ["INPUT", "OUTPUT"], options: ["loss-index", "to"], required: [] },
 ];
@@ -31,6 +31,7 @@ export const OPTIONS: readonly CommandOption[] = [
   { name: "outputs", value: "FILE", isRepeated: false },
   { name: "repeat", value: "N", isRepeated: false },
   { name: "mode", value: "MODE", isRepeated: false },
+  { name: "precision", value: "PRECISION", isRepeated: false },
   { name: "to", value: "FORMAT", isRepeated: false },
   { name: "loss-index", value: "N", isRepeated: false },
   { name: "limit", value: "NAME=N", isRepeated: true },
@@ -54,17 +55,18 @@ Verbs:
   joint INPUT OUTPUT    writes the joint program of a loss and its gradients, which a training step runs
 
 Options:
-  --decompose     inspect, convert: puts the program in terms of core operators, without writes to tensors
-  --inputs FILE   run: the inputs: in0, in1… by position, or the names that inspect shows
-  --outputs FILE  run: where the outputs go, as out0, out1…
-  --repeat N      run: runs this often, and tells the fastest time and the median; the outputs are those of the first run
-  --mode MODE     run: interpret, node by node, or plan: kernels, memory and constant weights are made ready in the first run
-  --to FORMAT     convert, joint: pt2 or fxg, where the ending of OUTPUT does not say it
-  --loss-index N  joint: which of the results of the graph is the loss: 0 is the first, and the default
-  --limit NAME=N  what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds
-  --json          prints JSON for machines, errors included
-  --help          shows this
-  --version       shows the version
+  --decompose            inspect, convert: puts the program in terms of core operators, without writes to tensors
+  --inputs FILE          run: the inputs: in0, in1… by position, or the names that inspect shows
+  --outputs FILE         run: where the outputs go, as out0, out1…
+  --repeat N             run: runs this often, and tells the fastest time and the median; the outputs are those of the first run
+  --mode MODE            run: plan, the default: steps, memory and constant weights are made ready in the first run; or interpret, node by node
+  --precision PRECISION  run: fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives
+  --to FORMAT            convert, joint: pt2 or fxg, where the ending of OUTPUT does not say it
+  --loss-index N         joint: which of the results of the graph is the loss: 0 is the first, and the default
+  --limit NAME=N         what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds
+  --json                 prints JSON for machines, errors included
+  --help                 shows this
+  --version              shows the version
 
 Exit codes: 0 done, 1 the program or its inputs were refused, 2 the command line was wrong.`;
 
@@ -80,8 +82,11 @@ export const RUN_LIMITS: readonly string[] = [
   "loop_steps", "milliseconds",
 ];
 
-/** The ways to run a program. */
-export const RUN_MODES = ["interpret", "plan"] as const;
+/** The ways to run a program, the default first. */
+export const RUN_MODES = ["plan", "interpret"] as const;
+
+/** What a plan may change in the numbers, the default first. */
+export const PRECISIONS = ["fast", "strict"] as const;
 
 /** How many bytes are read of what does not say before how long it is, unless `limits` has another `stream_bytes`. */
 export const STREAM_BYTES = 1073741824;

@@ -119,10 +119,12 @@ fn execute(line: &CommandLine) -> Result<String> {
 fn run(line: &CommandLine, file: &Path, limits: &Limits, of_runs: RunLimits) -> Result<String> {
     let repeat = line.number("repeat", 1, 1).map_err(Refusal::CommandLine)?;
     let mode = line.mode().map_err(Refusal::CommandLine)?;
+    let precision = line.precision().map_err(Refusal::CommandLine)?;
     let path = |name: &str| Path::new(line.value(name).expect("the table says that it is required"));
     let (inputs, outputs) = (path("inputs"), path("outputs"));
     let library = Library::extended();
-    let runner = library.runner(&library.open_file(file, limits)?)?.with_limits(of_runs).with_mode(mode);
+    let runner = library.runner(&library.open_file(file, limits)?)?;
+    let runner = runner.with_limits(of_runs).with_mode(mode).with_precision(precision);
     let inputs = read_inputs(runner.program(), &read_file(inputs, limits)?)?;
     let start = Instant::now();
     let results = runner.run(&inputs)?;

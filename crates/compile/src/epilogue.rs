@@ -163,7 +163,7 @@ impl Chain {
         self.steps.iter().any(|&step| {
             let mut is_changed = false;
             plan.steps[step].action.for_each_tensor(&mut |it| {
-                let writers = &uses.buffer(plan.tensor(it).buffer).writers;
+                let writers = uses.writers(plan, plan.tensor(it).buffer);
                 is_changed |= writers.iter().any(|it| (step + 1..at).contains(it));
             });
             is_changed

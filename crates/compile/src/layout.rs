@@ -268,7 +268,7 @@ impl Layout<'_> {
         let key = (view.buffer, extent.strides.to_vec(), extent.offset);
         // A copy is good for as long as nobody writes to what it is a copy of.
         let n_writers = usize::from(!matches!(self.plan.buffer(view.buffer), Buffer::Input(_) | Buffer::Constant(_)));
-        let is_fixed = self.uses.buffer(view.buffer).writers.len() <= n_writers;
+        let is_fixed = self.uses.writers(self.plan, view.buffer).len() <= n_writers;
         if let Some(copy) = self.copies.get(&key).filter(|_| is_fixed) {
             return *copy;
         }

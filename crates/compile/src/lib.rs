@@ -12,6 +12,7 @@ mod loops;
 mod products;
 mod uses;
 
+use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_exec::Kernels;
 use tracefx_ops::Registry;
 use tracefx_plan::{Action, Plan};
@@ -24,6 +25,24 @@ pub enum Precision {
     /// The last bits: batch normalisations are folded into weights, and sums have other orders.
     #[default]
     Fast,
+}
+
+impl Precision {
+    /// The names that [`Precision::named`] knows, the default first.
+    pub const NAMES: &[&str] = &["fast", "strict"];
+
+    /// The precision of this name.
+    ///
+    /// # Errors
+    /// `InvalidOption` where there is none.
+    pub fn named(name: &str) -> Result<Self> {
+        match name {
+            "fast" => Ok(Precision::Fast),
+            "strict" => Ok(Precision::Strict),
+            _ => Err(Diagnostic::new(Code::InvalidOption, format!("there is no precision {name}"))
+                .help(format!("the precision is {}", Precision::NAMES.join(" or ")))),
+        }
+    }
 }
 
 /// The same program in fewer steps, with the plans of its control flow, for these kernels.

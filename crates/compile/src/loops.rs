@@ -109,18 +109,13 @@ struct Grouping<'a> {
     plan: &'a Plan,
     uses: Uses,
     members: Vec<Option<Member>>,
-    /// The steps that write to memory of the program or of whoever runs it.
-    outer_writers: Vec<usize>,
 }
 
 impl<'a> Grouping<'a> {
     fn new(plan: &'a Plan, registry: &Registry, kernels: &Kernels) -> Self {
         let uses = Uses::of(plan, registry);
         let members = plan.steps.iter().map(|it| Member::of(plan, &it.action, registry, kernels)).collect();
-        let outer =
-            (0..plan.buffers.len()).filter(|it| matches!(plan.buffers[*it], Buffer::Input(_) | Buffer::Constant(_)));
-        let outer_writers = outer.flat_map(|it| uses.buffer(BufferId(it as u32)).writers.clone()).collect();
-        Grouping { plan, uses, members, outer_writers }
+        Grouping { plan, uses, members }
     }
 
     /// The groups of at least two steps, each in order.
@@ -178,7 +173,7 @@ impl<'a> Grouping<'a> {
         let uses = self.uses.buffer(view.buffer);
         // Several of these may be the same memory.
         let is_outer = matches!(self.plan.buffer(view.buffer), Buffer::Input(_) | Buffer::Constant(_));
-        if uses.writers.iter().chain(self.outer_writers.iter().filter(|_| is_outer)).any(|it| is_between(*it)) {
+        if uses.writers.iter().chain(self.uses.outer_writers.iter().filter(|_| is_outer)).any(|it| is_between(*it)) {
             return false;
         }
         // What the group writes is read and written at the same places alone.

@@ -7,6 +7,8 @@ use tracefx_plan::{Action, Buffer, BufferId, Operand, Plan, TensorId};
 #[derive(Debug)]
 pub(crate) struct Uses {
     buffers: Vec<BufferUses>,
+    /// The steps that write to memory of the program or of whoever runs it, where one buffer may be the memory of another too.
+    pub(crate) outer_writers: Vec<usize>,
 }
 
 /// The uses of one buffer.
@@ -54,7 +56,18 @@ impl Uses {
         for (uses, buffer) in buffers.iter_mut().zip(&plan.buffers) {
             uses.is_outer |= matches!(buffer, Buffer::Input(_) | Buffer::Constant(_));
         }
-        Uses { buffers }
+        let is_outer = |it: &Buffer| matches!(it, Buffer::Input(_) | Buffer::Constant(_));
+        let outer = buffers.iter().zip(&plan.buffers).filter(|(_, buffer)| is_outer(buffer));
+        let outer_writers = outer.flat_map(|(uses, _)| uses.writers.iter().copied()).collect();
+        Uses { buffers, outer_writers }
+    }
+
+    /// The steps that may write to a buffer.
+    pub(crate) fn writers(&self, plan: &Plan, id: BufferId) -> &[usize] {
+        match plan.buffer(id) {
+            Buffer::Input(_) | Buffer::Constant(_) => &self.outer_writers,
+            Buffer::Scratch | Buffer::Result | Buffer::Made => &self.buffer(id).writers,
+        }
     }
 
     /// The uses of one buffer.

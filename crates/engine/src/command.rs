@@ -48,7 +48,7 @@ pub const VERBS: &[Verb] = &[
     Verb {
         name: "run",
         files: &["FILE"],
-        options: &["inputs", "outputs", "repeat", "mode"],
+        options: &["inputs", "outputs", "repeat", "mode", "precision"],
         required: &["inputs", "outputs"],
         about: "runs the program on the tensors of a .safetensors file",
     },
@@ -98,7 +98,13 @@ pub const OPTIONS: &[CommandOption] = &[
         name: "mode",
         value: Some("MODE"),
         is_repeated: false,
-        about: "interpret, node by node, or plan: kernels, memory and constant weights are made ready in the first run",
+        about: "plan, the default: steps, memory and constant weights are made ready in the first run; or interpret, node by node",
+    },
+    CommandOption {
+        name: "precision",
+        value: Some("PRECISION"),
+        is_repeated: false,
+        about: "fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives",
     },
     CommandOption {
         name: "to",
@@ -279,10 +285,26 @@ impl CommandLine {
     /// # Errors
     /// What is wrong, in one line.
     pub fn mode(&self) -> Result<crate::Mode, String> {
-        let Some(name) = self.value("mode") else { return Ok(crate::Mode::default()) };
-        let names = crate::Mode::NAMES.join(" or ");
-        crate::Mode::named(&name.to_string_lossy())
-            .map_err(|problem| format!("{}: --mode is {names}", problem.message()))
+        self.named("mode", crate::Mode::NAMES, crate::Mode::named)
+    }
+
+    /// What a plan may change in the numbers.
+    ///
+    /// # Errors
+    /// What is wrong, in one line.
+    pub fn precision(&self) -> Result<crate::Precision, String> {
+        self.named("precision", crate::Precision::NAMES, crate::Precision::named)
+    }
+
+    fn named<T: Default>(
+        &self,
+        option: &str,
+        names: &[&str],
+        named: fn(&str) -> tracefx_core::Result<T>,
+    ) -> Result<T, String> {
+        let Some(name) = self.value(option) else { return Ok(T::default()) };
+        named(&name.to_string_lossy())
+            .map_err(|problem| format!("{}: --{option} is {}", problem.message(), names.join(" or ")))
     }
 
     /// The format of the file to write: `--to`, or else its ending.

@@ -58,16 +58,16 @@ impl RunLimits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Node by node.
-    #[default]
     Interpret,
     /// By a plan for the dtypes and layouts of the inputs, which is made in the first call with them; node by node where there
     /// can be none.
+    #[default]
     Plan,
 }
 
 impl Mode {
-    /// The names that [`Mode::named`] knows.
-    pub const NAMES: &[&str] = &["interpret", "plan"];
+    /// The names that [`Mode::named`] knows, the default first.
+    pub const NAMES: &[&str] = &["plan", "interpret"];
 
     /// The way of this name.
     ///

@@ -6,7 +6,7 @@ use crate::storages::Storages;
 use crate::values::{Reader, described, encoded};
 use std::panic::AssertUnwindSafe;
 use tracefx_core::{Code, Device, Diagnostic};
-use tracefx_engine::{Limits, Mode, RunLimits, Runner};
+use tracefx_engine::{Limits, Mode, Precision, RunLimits, Runner};
 use tracefx_export::{DecompositionTable, ExportedProgram, Location};
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -145,18 +145,25 @@ impl Program {
     }
 
     /// Makes the program ready to be called. `limits` is JSON, with a number for each limit of a run that is to be changed;
-    /// time is looked at by who watches a run. `mode` is a name of [`Mode`].
+    /// time is looked at by who watches a run. `mode` is a name of [`Mode`], and `precision` of [`Precision`].
     ///
     /// # Errors
-    /// `InvalidOption` where there is no such limit or mode;
+    /// `InvalidOption` where there is no such limit, mode or precision;
     /// `AttributeMissing` or `GraphInvalid` where the signature does not fit, `NotImplemented` for custom objects.
-    pub fn runner(&self, limits: Option<String>, mode: Option<String>) -> Result<ProgramRunner, Refusal> {
+    pub fn runner(
+        &self,
+        limits: Option<String>,
+        mode: Option<String>,
+        precision: Option<String>,
+    ) -> Result<ProgramRunner, Refusal> {
         let mut of_runs = RunLimits::default();
         numbers_of(limits, &mut |name, value| of_runs.set(name, value))?;
         // There is no clock here.
         of_runs.milliseconds = None;
         let mode = mode.map_or(Ok(Mode::default()), |it| Mode::named(&it))?;
-        Ok(ProgramRunner(AssertUnwindSafe(library().runner(&self.0)?.with_limits(of_runs).with_mode(mode))))
+        let precision = precision.map_or(Ok(Precision::default()), |it| Precision::named(&it))?;
+        let runner = library().runner(&self.0)?.with_limits(of_runs).with_mode(mode).with_precision(precision);
+        Ok(ProgramRunner(AssertUnwindSafe(runner)))
     }
 }
 

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { GENERAL, OPTIONS, RUN_MODES, type Verb, VERBS } from "../../../bindings/command.ts";
+import { GENERAL, OPTIONS, PRECISIONS, RUN_MODES, type Verb, VERBS } from "../../../bindings/command.ts";
 
 /** A command line that says something impossible. */
 export class CommandLineError extends Error {}
@@ -89,9 +89,18 @@ export function limitsOf({ options }: CommandLine): Record<string, number> {
 
 /** How a program is run. */
 export function modeOf({ options }: CommandLine): string {
-  const [mode = RUN_MODES[0]] = options.get("mode") ?? [];
-  if (RUN_MODES.some((it) => it === mode)) return mode;
-  throw new CommandLineError(`there is no mode ${mode}: --mode is ${RUN_MODES.join(" or ")}`);
+  return oneOf("mode", RUN_MODES, options);
+}
+
+/** What a plan may change in the numbers. */
+export function precisionOf({ options }: CommandLine): string {
+  return oneOf("precision", PRECISIONS, options);
+}
+
+function oneOf(option: string, names: readonly [string, ...string[]], options: CommandLine["options"]): string {
+  const [name = names[0]] = options.get(option) ?? [];
+  if (names.includes(name)) return name;
+  throw new CommandLineError(`there is no ${option} ${name}: --${option} is ${names.join(" or ")}`);
 }
 
 /** The format of the file to write: `--to`, or else its ending. */

@@ -21,6 +21,7 @@ import {
   limitsOf,
   modeOf,
   numberOf,
+  precisionOf,
   readCommandLine,
 } from "./commandLine.ts";
 
@@ -73,10 +74,11 @@ function limitsOfBoth(line: CommandLine): Limits {
 async function run(file: string, line: CommandLine, limits: Limits): Promise<string> {
   const times = numberOf(line, "repeat", 1, 1);
   const mode = modeOf(line);
+  const precision = precisionOf(line);
   const [inputs] = line.options.get("inputs") as [string];
   const [outputs] = line.options.get("outputs") as [string];
   const program = await open(file, limits);
-  const runner = call(() => program.runner(JSON.stringify(limits.ofRuns), mode));
+  const runner = call(() => program.runner(JSON.stringify(limits.ofRuns), mode, precision));
   const given = await readPath(inputs, { limits: limits.ofFiles });
   const values = call(() => runner.read_inputs(given));
   const measured: number[] = [];

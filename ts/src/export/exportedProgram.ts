@@ -7,7 +7,7 @@
  * @module
  */
 import type { Bytes } from "../base/bytes.ts";
-import type { RUN_MODES } from "../../../bindings/command.ts";
+import { PRECISIONS, RUN_MODES } from "../../../bindings/command.ts";
 import type { NoteValuesCall } from "../../../bindings/passes.ts";
 import { call, type Engine } from "../engine/engine.ts";
 import { layoutOf, pushStorage, viewHandle } from "../engine/tensors.ts";
@@ -78,11 +78,17 @@ export interface ModuleOptions {
    */
   readonly limits?: Readonly<Record<string, number>>;
   /**
-   * How calls are run. `"interpret"` runs node by node. `"plan"` finds kernels and memory, and lays out constant weights, in the
-   * first call with inputs of these dtypes and shapes, and keeps them for the next; what cannot be planned is interpreted.
-   * Both give the same results, to the bit.
+   * How calls are run. `"plan"`, the default, compiles the program in the first call with inputs of these dtypes and shapes: it
+   * joins operators to steps, finds memory for them and lays out constant weights, and keeps all of it for the next call; what cannot be planned is
+   * interpreted. `"interpret"` runs node by node.
    */
   readonly mode?: (typeof RUN_MODES)[number];
+  /**
+   * What a plan may change in the numbers. `"fast"`, the default, may change the last bits of results: batch normalisations are
+   * folded into the weights of convolutions, and sums have other orders. With `"strict"` a plan gives what `mode: "interpret"`
+   * gives, to the bit.
+   */
+  readonly precision?: (typeof PRECISIONS)[number];
 }
 
 /** What {@link ExportedProgram.update} takes besides the graph and its signature. */
@@ -247,10 +253,10 @@ export class ExportedProgram implements Disposable {
    * the state, so that a call which changes buffers does not change the program.
    */
   module(options: ModuleOptions = {}): ProgramModule {
-    checkOptions("module", options, ["checkGuards", "limits", "mode"]);
-    const { checkGuards = true, limits = {}, mode = "interpret" } = options;
+    checkOptions("module", options, ["checkGuards", "limits", "mode", "precision"]);
+    const { checkGuards = true, limits = {}, mode = RUN_MODES[0], precision = PRECISIONS[0] } = options;
     const parts = checkGuards ? this.#parts : { ...this.#parts, guards: [] };
-    const runner = (program: EngineProgram) => program.runner(JSON.stringify(limits), mode);
+    const runner = (program: EngineProgram) => program.runner(JSON.stringify(limits), mode, precision);
     return withEngine(parts, (program) => new ProgramModule({ ...parts }, runner(program), limits["milliseconds"]));
   }
 

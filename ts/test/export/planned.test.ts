@@ -7,8 +7,8 @@ await init();
 
 test("a plan gives what the interpreter gives, whatever sizes come in turn", async () => {
   const program = await open("digits_cnn");
-  using interpreted = program.module();
-  using planned = program.module({ mode: "plan" });
+  using interpreted = program.module({ mode: "interpret" });
+  using planned = program.module({ mode: "plan", precision: "strict" });
   const images = tensorsOf("digits_cnn/inputs.safetensors").get("in0") as Tensor;
   for (const n of [1, 3, 1, 2, 3, 1]) {
     using image = torch.narrow(images, 0, 0, n) as Tensor;
@@ -18,8 +18,8 @@ test("a plan gives what the interpreter gives, whatever sizes come in turn", asy
 
 test("results of earlier runs stay, and state goes on", async () => {
   const program = await open("conv_bn_relu_train");
-  using interpreted = program.module();
-  using planned = program.module({ mode: "plan" });
+  using interpreted = program.module({ mode: "interpret" });
+  using planned = program.module({ mode: "plan", precision: "strict" });
   const [input] = [...tensorsOf("conv_bn_relu_train/inputs.safetensors").values()] as [Tensor];
   const results = [1, 2, 3].map(() => [planned(input), interpreted(input)] as [Tensor, Tensor]);
   for (const [given, expected] of results) expect(given.tolist()).toEqual(expected.tolist());
@@ -27,8 +27,8 @@ test("results of earlier runs stay, and state goes on", async () => {
 
 test.each(["cond_simple", "while_loop_hop", "unbacked_item"])("the data decides what %s does", async (name) => {
   const program = await open(name);
-  using planned = program.module({ mode: "plan" });
-  using interpreted = program.module();
+  using planned = program.module({ mode: "plan", precision: "strict" });
+  using interpreted = program.module({ mode: "interpret" });
   const recorded = tensorsOf(`${name}/inputs.safetensors`);
   const inputs = [...recorded.keys()].toSorted().map((key) => recorded.get(key) as Tensor);
   for (let call = 0; call < 2; call++) expect(String(planned(...inputs))).toBe(String(interpreted(...inputs)));
@@ -36,7 +36,7 @@ test.each(["cond_simple", "while_loop_hop", "unbacked_item"])("the data decides 
 
 test("a plan that is watched tells each step, stops, and runs again", async () => {
   const program = await open("digits_cnn");
-  using planned = program.module({ mode: "plan" });
+  using planned = program.module({ mode: "plan", precision: "strict" });
   const image = torch.zeros(1, 1, 8, 8);
   const told: [number, number][] = [];
   planned.runWith([image], { progress: (done, all) => told.push([done, all]) });

@@ -2,7 +2,7 @@
 
 use super::{array, quoted};
 use tracefx_engine::command::{CommandOption, GENERAL, OPTIONS, VERBS, Verb, usage};
-use tracefx_engine::{Limits, Mode, RunLimits};
+use tracefx_engine::{Limits, Mode, Precision, RunLimits};
 
 pub(super) fn body() -> String {
     let words = |them: &[&str]| format!("[{}]", them.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(", "));
@@ -56,8 +56,11 @@ export const FILE_LIMITS: readonly string[] = {};
 /** The limits of runs that it changes. */
 export const RUN_LIMITS: readonly string[] = {};
 
-/** The ways to run a program. */
+/** The ways to run a program, the default first. */
 export const RUN_MODES = {} as const;
+
+/** What a plan may change in the numbers, the default first. */
+export const PRECISIONS = {} as const;
 
 /** How many bytes are read of what does not say before how long it is, unless `limits` has another `stream_bytes`. */
 export const STREAM_BYTES = {};
@@ -69,6 +72,7 @@ export const STREAM_BYTES = {};
         array(Limits::NAMES, ""),
         array(RunLimits::NAMES, ""),
         words(Mode::NAMES),
+        words(Precision::NAMES),
         Limits::default().stream_bytes,
     )
 }

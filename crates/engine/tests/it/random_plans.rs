@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 use std::sync::Arc;
+use tracefx_compile::{Precision, compile};
 use tracefx_core::{DType, Tensor};
 use tracefx_engine::Library;
 use tracefx_exec::{BoundPlan, Interpreter, LOOP_STEPS, plan};
@@ -207,6 +208,7 @@ proptest! {
     fn a_plan_gives_what_the_interpreter_gives(
         choices in prop::collection::vec(any::<Choice>(), 1..40),
         outputs in prop::collection::vec(any::<u8>(), 1..4),
+        is_compiled: bool,
     ) {
         let library = Library::default();
         let executor = library.executor();
@@ -221,6 +223,8 @@ proptest! {
             prop_assert!(Interpreter::new(&mine, executor).run(&inputs(0)).is_err(), "{:?}", planned.err());
             return Ok(());
         };
+        let (registry, kernels) = (executor.registry(), executor.kernels());
+        let planned = if is_compiled { compile(planned, registry, kernels, Precision::Strict) } else { planned };
         let mut bound = BoundPlan::new(Arc::new(planned), executor.registry(), executor.kernels()).unwrap();
         let mut earlier: Vec<(Value<Tensor>, String)> = Vec::new();
         for seed in [0, 7, 20] {
