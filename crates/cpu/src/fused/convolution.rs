@@ -3,7 +3,7 @@
 use crate::fused::depthwise::Depthwise;
 use crate::fused::direct::Direct;
 use crate::fused::epilogue::{Folded, Tail};
-use std::ops::Range;
+use crate::fused::padding::PaddedLayout;
 use tracefx_core::allocate::collected;
 use tracefx_core::{Result, Tensor};
 use tracefx_plan::Convolution;
@@ -28,7 +28,8 @@ impl ConvolutionKernel {
         let weight = step.weight.to_vec::<f32>()?;
         let filter = geometry.n_in() * geometry.n_taps();
         let weight = collected(weight.iter().enumerate().map(|(at, &it)| folded.scaled(it, at / filter)))?;
-        let algorithm = if geometry.n_in() == 1 && geometry.groups > 1 {
+        let is_depthwise = geometry.n_in() == 1 && geometry.groups > 1 && PaddedLayout::of(&geometry).is_some();
+        let algorithm = if is_depthwise {
             Algorithm::Depthwise(Depthwise::new(geometry, &weight, &folded)?)
         } else {
             Algorithm::Direct(Direct::new(geometry, &weight)?)
@@ -43,10 +44,7 @@ impl ConvolutionKernel {
             return Ok(());
         }
         match &self.algorithm {
-            Algorithm::Depthwise(it) => {
-                it.run(input, tail, out);
-                Ok(())
-            }
+            Algorithm::Depthwise(it) => it.run(input, tail, out),
             Algorithm::Direct(it) => it.run(input, &self.folded, tail, out),
         }
     }
@@ -123,24 +121,6 @@ impl Geometry {
     pub(super) fn reach(&self, dim: usize) -> Option<usize> {
         let points = self.points[dim].checked_sub(1)?.checked_mul(self.stride[dim])?;
         points.checked_add(self.kernel[dim].checked_sub(1)?.checked_mul(self.dilation[dim])?)?.checked_add(1)
-    }
-
-    /// The taps that lie in the image, of a point whose first one lies at this place of the padded image.
-    #[inline(always)]
-    pub(super) fn taps_inside(&self, dim: usize, place: usize) -> Range<usize> {
-        let step = self.dilation[dim];
-        let first = self.padding[dim].saturating_sub(place).div_ceil(step);
-        let end = (self.padding[dim] + self.image[dim]).saturating_sub(place).div_ceil(step).min(self.kernel[dim]);
-        first.min(end)..end
-    }
-
-    /// The points of a row all of whose taps lie in the image.
-    #[inline(always)]
-    pub(super) fn inside_row(&self) -> Range<usize> {
-        let first = self.padding[1].div_ceil(self.stride[1]).min(self.points[1]);
-        let reach = (self.kernel[1] - 1) * self.dilation[1];
-        let last = (self.padding[1] + self.image[1]).checked_sub(reach + 1).map(|it| it / self.stride[1]);
-        first..last.map_or(first, |it| (it + 1).clamp(first, self.points[1]))
     }
 
     /// The pixel of all images that a tap of a point sees, or nothing in the padding.

@@ -1,28 +1,46 @@
-//! Convolutions of each channel by itself. Vectors lie along the channels, which are side by side in memory, and registers
-//! hold the sums of several points of a row. Taps in the padding are left out: above and below for a whole row of points,
-//! and at both ends of a row for each point.
+//! Convolutions of each channel by itself. Vectors lie along the channels. Rows of the image are copied with their padding as
+//! the taps get there, to a plane for each vector, where neighbours lie side by side; the sums of several points stay in
+//! registers, and results are written in the order of memory.
 
 use crate::fused::convolution::Geometry;
 use crate::fused::epilogue::{Folded, Tail};
 use crate::gemm::GemmElement;
 use crate::gemm::blocked::Epilogue;
-use crate::numeric::isa::{self, Isa, Work};
-use crate::numeric::parallel;
-use std::ops::Range;
+use crate::numeric::isa::{Isa, Level, Work};
+use crate::numeric::{parallel, scratch};
 use tracefx_core::Result;
 use tracefx_core::allocate::collected;
 
-/// The most points of a row that are summed up together, and how many where fewer are left.
-const MANY: usize = 8;
-const SOME: usize = 4;
+/// The points of a row that are summed up together: two groups of these, or one where no more are left.
+const GROUP: usize = 4;
 
-/// A convolution whose filters read one channel each; of each channel, so many.
+/// Multiplications that are worth a thread.
+const SHARED: usize = 1 << 19;
+
+/// A convolution whose filters read one channel each.
 pub(super) struct Depthwise {
     geometry: Geometry,
-    /// The filters of a channel lie in other planes: `[multiplier, KH, KW, C]`.
+    level: Level,
+    /// The filters of a channel.
+    n_planes: usize,
+    /// The pixels of a row with its padding, so many that the last points can be summed up with some that are not there.
+    width: usize,
+    /// `[C / V, multiplier, KH, KW, V]` for vectors of `V` channels.
     weight: Vec<f32>,
-    /// What their sums start from, `[multiplier, C]`.
+    /// `[C / V, multiplier, V]`.
     bias: Vec<f32>,
+}
+
+/// The channels of a vector.
+struct Lanes;
+
+impl Work for Lanes {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<I: Isa>(self) -> usize {
+        I::WIDTH / size_of::<f32>()
+    }
 }
 
 impl Depthwise {
@@ -31,49 +49,142 @@ impl Depthwise {
     /// # Errors
     /// `OutOfMemory`.
     pub(super) fn new(geometry: Geometry, weight: &[f32], folded: &Folded) -> Result<Self> {
-        let (n_taps, n_channels, n_out) = (geometry.n_taps(), geometry.channels, geometry.n_out());
-        let filter = |plane: usize, channel: usize| channel * n_out + plane;
-        let element = |at: usize| {
-            let (plane, tap) = (at / n_channels / n_taps, at / n_channels % n_taps);
-            weight[filter(plane, at % n_channels) * n_taps + tap]
+        let (n_taps, n_channels, n_planes) = (geometry.n_taps(), geometry.channels, geometry.n_out());
+        let level = Level::best();
+        let lanes = level.run(Lanes);
+        let n_vectors = n_channels.div_ceil(lanes) * n_planes;
+        // The filter of a lane of a vector, where there is one.
+        let filter = |vector: usize, lane: usize| {
+            let channel = vector / n_planes * lanes + lane;
+            (channel < n_channels).then_some(channel * n_planes + vector % n_planes)
         };
-        let weight = collected((0..weight.len()).map(element))?;
-        let bias = (0..geometry.filters).map(|at| folded.bias(filter(at / n_channels, at % n_channels)));
-        Ok(Depthwise { geometry, weight, bias: collected(bias)? })
+        let number = |at: usize| {
+            let (vector, tap) = (at / lanes / n_taps, at / lanes % n_taps);
+            filter(vector, at % lanes).map_or(0.0, |it| weight[it * n_taps + tap])
+        };
+        let weight = collected((0..n_vectors * n_taps * lanes).map(number))?;
+        let bias = (0..n_vectors * lanes).map(|at| filter(at / lanes, at % lanes).map_or(0.0, |it| folded.bias(it)));
+        let points = geometry.points[1].next_multiple_of(2 * GROUP) - 1;
+        let width = points * geometry.stride[1] + (geometry.kernel[1] - 1) * geometry.dilation[1] + 1;
+        Ok(Depthwise { geometry, level, n_planes, width, weight, bias: collected(bias)? })
     }
 
-    pub(super) fn run(&self, input: &[f32], tail: Tail<'_>, out: &mut [f32]) {
-        let row = self.geometry.points[1] * self.geometry.filters;
-        let n_rows = (parallel::GRAIN / (row * self.geometry.n_taps())).max(1);
-        parallel::parts_mut(out, n_rows * row, |first, out| {
-            isa::run(Rows { depthwise: self, input, tail, first: first / row, out });
-        });
+    /// # Errors
+    /// `OutOfMemory`.
+    pub(super) fn run(&self, input: &[f32], tail: Tail<'_>, out: &mut [f32]) -> Result<()> {
+        let it = &self.geometry;
+        let row = it.points[1] * it.filters;
+        let n_rows = (SHARED / (row * it.n_taps())).clamp(1, it.points[0]);
+        let n_padded = (n_rows - 1) * it.stride[0] + (it.kernel[0] - 1) * it.dilation[0] + 1;
+        let lanes = self.level.run(Lanes);
+        let len = n_padded * self.width * it.channels.next_multiple_of(lanes);
+        parallel::try_parts_mut(out, n_rows * row, |first, out| {
+            scratch::with::<f32, _>(len, |padded| {
+                let mut first = first / row;
+                let mut left = out;
+                // Rows of several images may be in a part.
+                while !left.is_empty() {
+                    let (image, y) = (first / it.points[0], first % it.points[0]);
+                    let n = (left.len() / row).min(it.points[0] - y);
+                    let (out, rest) = left.split_at_mut(n * row);
+                    let image = &input[image * it.image_len()..][..it.image_len()];
+                    let tail = tail.from(first * it.points[1], 0);
+                    Band { depthwise: self, image, first: y, tail, padded, out }.fill();
+                    tail.finish(out);
+                    (first, left) = (first + n, rest);
+                }
+                Ok(())
+            })
+        })
     }
 }
 
-/// Some rows of points, from the `first` one of all images on.
-struct Rows<'a> {
+/// Some rows of points of an image.
+struct Band<'a> {
     depthwise: &'a Depthwise,
-    input: &'a [f32],
-    tail: Tail<'a>,
+    image: &'a [f32],
     first: usize,
+    tail: Tail<'a>,
+    padded: &'a mut [f32],
     out: &'a mut [f32],
 }
 
-impl Work for Rows<'_> {
+impl Band<'_> {
+    fn fill(self) {
+        let Band { depthwise, image, first, tail, padded, out } = self;
+        let (it, level, width) = (&depthwise.geometry, depthwise.level, depthwise.width);
+        let plane = padded.len() / it.channels.div_ceil(level.run(Lanes));
+        let mut n_padded = 0;
+        for (y, out) in out.chunks_exact_mut(it.points[1] * it.filters).enumerate() {
+            let reach = y * it.stride[0] + (it.kernel[0] - 1) * it.dilation[0] + 1;
+            while n_padded < reach {
+                level.run(Copy {
+                    depthwise,
+                    image,
+                    y: first * it.stride[0] + n_padded,
+                    padded,
+                    plane,
+                    to: n_padded * width,
+                });
+                n_padded += 1;
+            }
+            let tail = tail.from(y * it.points[1], 0);
+            level.run(Row { depthwise, padded, plane, first: y * it.stride[0] * width, tail, out });
+        }
+    }
+}
+
+/// Copies a row of the padded image to a row of each plane.
+struct Copy<'a> {
+    depthwise: &'a Depthwise,
+    image: &'a [f32],
+    y: usize,
+    padded: &'a mut [f32],
+    /// The elements of a plane, all of whose pixels have `V` of them, and the pixel where the row begins in it.
+    plane: usize,
+    to: usize,
+}
+
+impl Work for Copy<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let row = self.depthwise.geometry.points[1] * self.depthwise.geometry.filters;
-        for (at, out) in self.out.chunks_exact_mut(row).enumerate() {
-            let row = Row::new(self.depthwise, self.input, self.tail, self.first + at);
-            match I::WIDTH {
-                64 => row.fill::<I, 16, 64>(out),
-                32 => row.fill::<I, 8, 32>(out),
-                _ => row.fill::<I, 4, 16>(out),
+        match I::WIDTH {
+            64 => self.copy::<16>(),
+            32 => self.copy::<8>(),
+            _ => self.copy::<4>(),
+        }
+    }
+}
+
+impl Copy<'_> {
+    #[inline(always)]
+    fn copy<const V: usize>(self) {
+        let it = &self.depthwise.geometry;
+        let y = self.y.checked_sub(it.padding[0]).filter(|&y| y < it.image[0]);
+        let from = y.map(|y| &self.image[y * it.image[1] * it.channels..][..it.image[1] * it.channels]);
+        for (at, plane) in self.padded.chunks_exact_mut(self.plane).enumerate() {
+            let to = &mut plane.as_chunks_mut::<V>().0[self.to..][..self.depthwise.width];
+            let Some(from) = from else {
+                to.fill([0.0; V]);
+                continue;
+            };
+            let (before, to) = to.split_at_mut(it.padding[1].min(to.len()));
+            before.fill([0.0; V]);
+            let (to, after) = to.split_at_mut(it.image[1].min(to.len()));
+            after.fill([0.0; V]);
+            let channels = at * V..it.channels.min((at + 1) * V);
+            for (to, from) in to.iter_mut().zip(from.chunks_exact(it.channels)) {
+                let from = &from[channels.clone()];
+                match from.first_chunk::<V>() {
+                    Some(from) => *to = *from,
+                    None => {
+                        *to = [0.0; V];
+                        to[..from.len()].copy_from_slice(from);
+                    }
+                }
             }
-            self.tail.finish(out);
         }
     }
 }
@@ -81,130 +192,141 @@ impl Work for Rows<'_> {
 /// A row of points.
 struct Row<'a> {
     depthwise: &'a Depthwise,
-    /// The image.
-    image: &'a [f32],
+    padded: &'a [f32],
+    plane: usize,
+    /// The pixel of a plane where the first taps of the row lie.
+    first: usize,
     tail: Tail<'a>,
-    /// The first point, of all.
-    point: usize,
-    /// The row of the padded image that its first taps see.
-    y: usize,
-    /// The taps that lie in the image.
-    taps: Range<usize>,
+    out: &'a mut [f32],
 }
 
-impl<'a> Row<'a> {
+impl Work for Row<'_> {
+    type Output = ();
+
     #[inline(always)]
-    fn new(depthwise: &'a Depthwise, input: &'a [f32], tail: Tail<'a>, row: usize) -> Self {
+    fn run<I: Isa>(self) {
+        match I::WIDTH {
+            64 => self.by_kernel::<I, 16>(),
+            32 => self.by_kernel::<I, 8>(),
+            _ => self.by_kernel::<I, 4>(),
+        }
+    }
+}
+
+impl Row<'_> {
+    /// Strides and widths of kernels of most networks are known where the code is compiled, so that places are as well.
+    #[inline(always)]
+    fn by_kernel<I: Isa, const V: usize>(self) {
+        let it = &self.depthwise.geometry;
+        match (it.stride[1], it.kernel[1], it.dilation[1]) {
+            (1, 3, 1) => self.fill::<I, V, 1, 3>(),
+            (2, 3, 1) => self.fill::<I, V, 2, 3>(),
+            (1, 5, 1) => self.fill::<I, V, 1, 5>(),
+            (2, 5, 1) => self.fill::<I, V, 2, 5>(),
+            _ => self.fill::<I, V, 0, 0>(),
+        }
+    }
+
+    #[inline(always)]
+    fn fill<I: Isa, const V: usize, const S: usize, const K: usize>(self) {
+        let Row { depthwise, padded, plane, first, tail, out } = self;
         let it = &depthwise.geometry;
-        let image = &input[row / it.points[0] * it.image_len()..][..it.image_len()];
-        let y = row % it.points[0] * it.stride[0];
-        Row { depthwise, image, tail, point: row * it.points[1], y, taps: it.taps_inside(0, y) }
-    }
-
-    /// Fills it, by vectors of `ONE` channels for several points, and by `FOUR` of them for a point alone.
-    #[inline(always)]
-    fn fill<I: Isa, const ONE: usize, const FOUR: usize>(&self, out: &mut [f32]) {
-        let it = &self.depthwise.geometry;
-        let (inside, n_channels) = (it.inside_row(), it.channels);
-        let whole = 0..it.kernel[1];
-        for plane in 0..it.n_out() {
-            let mut x = 0;
-            while x < it.points[1] {
-                let left = if inside.contains(&x) { inside.end - x } else { 0 };
-                let n_inside = inside.len();
-                // The last points are summed up once more with those before them rather than alone.
-                if left > SOME && n_inside >= MANY && n_channels >= ONE {
-                    let first = x.min(inside.end - MANY);
-                    self.points::<I, MANY, ONE>(plane, first, whole.clone(), out);
-                    x = first + MANY;
-                } else if left > 1 && n_inside >= SOME && n_channels >= ONE {
-                    let first = x.min(inside.end - SOME);
-                    self.points::<I, SOME, ONE>(plane, first, whole.clone(), out);
-                    x = first + SOME;
-                } else {
-                    let taps = it.taps_inside(1, x * it.stride[1]);
-                    if n_channels >= FOUR {
-                        self.points::<I, 1, FOUR>(plane, x, taps, out);
-                    } else if n_channels >= ONE {
-                        self.points::<I, 1, ONE>(plane, x, taps, out);
+        let (n_planes, n_taps, n_filters, n_points) = (depthwise.n_planes, it.n_taps(), it.filters, it.points[1]);
+        let (weights, biases) = (depthwise.weight.as_chunks::<V>().0, depthwise.bias.as_chunks::<V>().0);
+        let taps =
+            Taps { kernel: it.kernel, steps: [it.dilation[0] * depthwise.width, it.dilation[1]], stride: it.stride[1] };
+        for vector in 0..it.channels.div_ceil(V) {
+            let rows = &padded[vector * plane..][..plane].as_chunks::<V>().0[first..];
+            let n_lanes = V.min(it.channels - vector * V);
+            for plane in 0..n_planes {
+                let filters = vector * n_planes + plane;
+                let weight = &weights[filters * n_taps..][..n_taps];
+                let store = Store { tail, n_filters, first: vector * V * n_planes + plane, step: n_planes, n_lanes };
+                let mut x = 0;
+                while x < n_points {
+                    let rows = &rows[x * taps.stride..];
+                    if n_points - x > GROUP {
+                        let mut sums = [[[0.0; V]; GROUP]; 2];
+                        taps.sum::<I, V, S, K, 2>(rows, weight, biases[filters], &mut sums);
+                        store.store(x, &sums.as_flattened()[..(n_points - x).min(2 * GROUP)], out);
+                        x += 2 * GROUP;
                     } else {
-                        self.points::<I, 1, 1>(plane, x, taps, out);
+                        let mut sums = [[[0.0; V]; GROUP]; 1];
+                        taps.sum::<I, V, S, K, 1>(rows, weight, biases[filters], &mut sums);
+                        store.store(x, &sums.as_flattened()[..n_points - x], out);
+                        x += GROUP;
                     }
-                    x += 1;
                 }
             }
         }
     }
+}
 
-    /// Fills all channels of `P` points, of which there are at least `V`. The last vector may begin within the one before.
+/// Where the filters of a vector of channels are in a point: the first one, how far they are apart, and how many.
+#[derive(Clone, Copy)]
+struct Store<'a> {
+    tail: Tail<'a>,
+    n_filters: usize,
+    first: usize,
+    step: usize,
+    n_lanes: usize,
+}
+
+impl Store<'_> {
+    /// Writes points from `x` on.
     #[inline(always)]
-    fn points<I: Isa, const P: usize, const V: usize>(
-        &self,
-        plane: usize,
-        x: usize,
-        taps: Range<usize>,
-        out: &mut [f32],
-    ) {
-        let it = &self.depthwise.geometry;
-        let mut channel = 0;
-        while channel < it.channels {
-            let first = channel.min(it.channels - V);
-            let mut sums = [[0.0; V]; P];
-            self.sums::<I, P, V>(plane, x, taps.clone(), first, &mut sums);
+    fn store<const V: usize>(self, x: usize, sums: &[[f32; V]], out: &mut [f32]) {
+        if self.step == 1 && self.n_lanes == V {
+            for (at, &sums) in sums.iter().enumerate() {
+                let to = &mut out[(x + at) * self.n_filters + self.first..][..V];
+                to.copy_from_slice(&self.tail.apply(x + at, self.first, sums));
+            }
+        } else {
             for (at, sums) in sums.iter().enumerate() {
-                let (point, to) = (self.point + x + at, &mut out[(x + at) * it.filters..][..it.filters]);
-                if it.filters == it.channels {
-                    to[first..][..V].copy_from_slice(&self.tail.apply(point, first, *sums));
-                } else {
-                    for (channel, &sum) in (first..).zip(sums) {
-                        let filter = channel * it.n_out() + plane;
-                        [to[filter]] = self.tail.apply(point, filter, [sum]);
-                    }
+                for (lane, &sum) in sums[..self.n_lanes].iter().enumerate() {
+                    let filter = self.first + lane * self.step;
+                    [out[(x + at) * self.n_filters + filter]] = self.tail.apply(x + at, filter, [sum]);
                 }
             }
-            channel = first + V;
         }
     }
+}
 
-    /// The sums of `V` channels of `P` points, all of whose `taps` lie in the image.
+/// Where taps lie in padded rows.
+#[derive(Clone, Copy)]
+struct Taps {
+    kernel: [usize; 2],
+    /// The pixels between the rows of the kernel, and between its columns.
+    steps: [usize; 2],
+    stride: usize,
+}
+
+impl Taps {
+    /// The sums of `H` groups of points whose rows begin here: at a stride of `S`, with `K` columns of the kernel side by side,
+    /// or at any and with any where these are zero.
     #[inline(always)]
-    fn sums<I: Isa, const P: usize, const V: usize>(
-        &self,
-        plane: usize,
-        x: usize,
-        taps: Range<usize>,
-        channel: usize,
-        res: &mut [[f32; V]; P],
+    fn sum<I: Isa, const V: usize, const S: usize, const K: usize, const H: usize>(
+        self,
+        rows: &[[f32; V]],
+        weight: &[[f32; V]],
+        bias: [f32; V],
+        res: &mut [[[f32; V]; GROUP]; H],
     ) {
-        let it = &self.depthwise.geometry;
-        let n_channels = it.channels;
-        let bias = self.depthwise.bias[plane * n_channels + channel..].first_chunk::<V>();
-        // These stay in registers, which takes that no place among them is computed.
-        let mut sums = [*bias.expect("each filter has a number"); P];
-        if self.taps.is_empty() || taps.is_empty() {
-            return *res = sums;
-        }
-        let (down, right) = (it.dilation[0] * it.image[1] * n_channels, it.dilation[1] * n_channels);
-        let place = |dim: usize, at: usize, tap: usize| at + tap * it.dilation[dim] - it.padding[dim];
-        let (y, left) = (place(0, self.y, self.taps.start), place(1, x * it.stride[1], taps.start));
-        let first = (y * it.image[1] + left) * n_channels + channel;
-        // All points see as much of the image from their first tap on.
-        let span = (self.taps.len() - 1) * down + (taps.len() - 1) * right + V;
-        let mut points: [&[f32]; P] = [&[]; P];
-        for (at, point) in points.iter_mut().enumerate() {
-            *point = &self.image[first + at * it.stride[1] * n_channels..][..span];
-        }
-        let n_taps = it.n_taps();
-        let weight = &self.depthwise.weight[plane * n_taps * n_channels..][..n_taps * n_channels];
-        for (row, kh) in self.taps.clone().enumerate() {
-            let weight = &weight[(kh * it.kernel[1] + taps.start) * n_channels + channel..];
-            for at in 0..taps.len() {
-                let weight = *weight[at * n_channels..].first_chunk::<V>().expect("each tap has a number");
-                let place = row * down + at * right;
-                for i in 0..P {
-                    let from = points[i][place..].first_chunk::<V>().expect("each tap lies in the image");
-                    for lane in 0..V {
-                        sums[i][lane] = GemmElement::mul_add::<I>(from[lane], weight[lane], sums[i][lane]);
+        let ([n_rows, n_columns], [down, right]) = (self.kernel, self.steps);
+        let (stride, n_columns, right) = if K == 0 { (self.stride, n_columns, right) } else { (S, K, 1) };
+        // These stay in registers, which takes that no place among them is computed, and loops that are short.
+        let mut sums = [[bias; GROUP]; H];
+        for kh in 0..n_rows {
+            let row = &rows[kh * down..][..(H * GROUP - 1) * stride + (n_columns - 1) * right + 1];
+            let weight = &weight[kh * n_columns..][..n_columns];
+            for kw in 0..n_columns {
+                let weight = weight[kw];
+                for h in 0..H {
+                    for i in 0..GROUP {
+                        let from = row[kw * right + (h * GROUP + i) * stride];
+                        for lane in 0..V {
+                            sums[h][i][lane] = GemmElement::mul_add::<I>(from[lane], weight[lane], sums[h][i][lane]);
+                        }
                     }
                 }
             }
