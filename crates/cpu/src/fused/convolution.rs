@@ -4,6 +4,7 @@ use crate::fused::depthwise::Depthwise;
 use crate::fused::direct::Direct;
 use crate::fused::epilogue::{Folded, Tail};
 use crate::fused::padding::PaddedLayout;
+use crate::fused::winograd::Winograd;
 use tracefx_core::allocate::collected;
 use tracefx_core::{Result, Tensor};
 use tracefx_plan::Convolution;
@@ -17,6 +18,7 @@ pub(super) struct ConvolutionKernel {
 enum Algorithm {
     Depthwise(Depthwise),
     Direct(Direct),
+    Winograd(Winograd),
 }
 
 impl ConvolutionKernel {
@@ -31,6 +33,8 @@ impl ConvolutionKernel {
         let is_depthwise = geometry.n_in() == 1 && geometry.groups > 1 && PaddedLayout::of(&geometry).is_some();
         let algorithm = if is_depthwise {
             Algorithm::Depthwise(Depthwise::new(geometry, &weight, &folded)?)
+        } else if Winograd::is_for(&geometry) {
+            Algorithm::Winograd(Winograd::new(geometry, &weight)?)
         } else {
             Algorithm::Direct(Direct::new(geometry, &weight)?)
         };
@@ -46,6 +50,7 @@ impl ConvolutionKernel {
         match &self.algorithm {
             Algorithm::Depthwise(it) => it.run(input, tail, out),
             Algorithm::Direct(it) => it.run(input, &self.folded, tail, out),
+            Algorithm::Winograd(it) => it.run(input, &self.folded, tail, out),
         }
     }
 }

@@ -48,6 +48,15 @@ impl Folded {
         self.bias.as_ref().map_or(0.0, |it| it[channel])
     }
 
+    /// What the sums of some channels from `first` on start from; zeros where there are no more.
+    #[inline(always)]
+    pub(super) fn channels<const N: usize>(&self, first: usize) -> [f32; N] {
+        let mut res = [0.0; N];
+        let bias = self.bias.as_deref().unwrap_or_default();
+        res.iter_mut().zip(bias.iter().skip(first)).for_each(|(to, from)| *to = *from);
+        res
+    }
+
     /// What the sums of all channels from `first` on start from.
     pub(super) fn start(&self, first: usize) -> Start<'_, f32> {
         self.bias.as_ref().map_or(Start::Zero, |it| Start::Columns(&it[first..]))

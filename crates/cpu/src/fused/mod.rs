@@ -12,6 +12,7 @@ mod pool;
 mod product;
 #[cfg(test)]
 mod tests;
+mod winograd;
 
 use crate::fused::convolution::ConvolutionKernel;
 use crate::fused::epilogue::Tail;

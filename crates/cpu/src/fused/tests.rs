@@ -247,7 +247,7 @@ fn sizes() -> impl Strategy<Value = Sizes> {
         3 => [1..2usize, 1..2, 1..70],
         1 => [1..2usize, 2..4, 1..40],
     ];
-    let shape = (two(4), two(3), [0..=3usize, 0..=3], two(3));
+    let shape = (two(5), two(3), [0..=3usize, 0..=3], two(3));
     ([0..=3usize, 1..=15, 1..=15], channels, shape).prop_filter_map("the kernel fits", |(input, channels, shape)| {
         let (kernel, stride, padding, dilation) = shape;
         let res = Sizes { input, channels, kernel, stride, padding, dilation };
@@ -285,6 +285,22 @@ proptest! {
         let rhs = if is_turned { turned(&rhs) } else { rhs };
         let step = Fused::Product(Product { lhs, rhs, epilogue, result: result(&[m, n]) });
         check(&step, sums, k as f64 + 8.0)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(config(12))]
+
+    #[test]
+    fn convolutions_with_3_by_3_taps_are_what_the_plain_loop_says(
+        input in [1..=2usize, 13..=21, 13..=21],
+        channels in [32..50usize, 32..50, 1..2],
+        padding in [0..=2usize, 0..=2],
+        parts: Parts,
+        activation in activation(),
+    ) {
+        let sizes = Sizes { input, channels, kernel: [3; 2], stride: [1; 2], padding, dilation: [1; 2] };
+        sizes.check(parts, activation, false, 1.0)?;
     }
 }
 
