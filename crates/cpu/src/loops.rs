@@ -4,15 +4,15 @@
 //! output, or in a buffer; buffers are used again as soon as nothing reads them. Sizes and strides are those of the plan, so that all of
 //! this is decided once.
 
-use crate::numeric::function::{CONVERSION_BYTES, Function};
-use crate::numeric::map::BLOCK;
+use crate::numeric::function::{ALIGNMENT, BLOCK, CONVERSION_BYTES, Function};
+use crate::numeric::isa::prefetch;
 use crate::numeric::strided_copy::bits;
 use crate::numeric::strided_iter::{Cursor, StridedIter, StridedLayout};
 use crate::numeric::{parallel, scratch};
 use bytemuck::Pod;
 use smallvec::{SmallVec, smallvec};
 use std::mem::take;
-use tracefx_core::allocate::filled;
+use tracefx_core::allocate::{collected, filled};
 use tracefx_core::{Code, DType, Diagnostic, Result, StorageRead, Tensor};
 use tracefx_exec::{PreparedFused, element_function};
 use tracefx_ops::registry;
@@ -156,8 +156,8 @@ impl Machine {
                 self.run_part(&sources, at / size, part.len() / size, smallvec![part])
             });
         }
-        let mut parts: Vec<SmallVec<[&mut [u8]; 2]>> = Vec::new();
-        parts.resize_with(self.n_elements.div_ceil(parallel::GRAIN), SmallVec::new);
+        let n_parts = self.n_elements.div_ceil(parallel::GRAIN);
+        let mut parts: Vec<SmallVec<[&mut [u8]; 2]>> = collected((0..n_parts).map(|_| SmallVec::new()))?;
         for (output, size) in outputs.into_iter().zip(&self.outputs) {
             let slices = output.chunks_mut(parallel::GRAIN * size);
             parts.iter_mut().zip(slices).for_each(|(part, slice)| part.push(slice));
@@ -174,11 +174,12 @@ impl Machine {
         sources: &[Source<'_>],
         from: usize,
         n: usize,
-        mut outputs: SmallVec<[&mut [u8]; 2]>,
+        mut rests: SmallVec<[&mut [u8]; 2]>,
     ) -> Result<()> {
-        let n_bytes = CONVERSION_BYTES + self.buffers.iter().sum::<usize>();
+        let n_bytes = ALIGNMENT + CONVERSION_BYTES + self.buffers.iter().sum::<usize>();
         scratch::with::<u8, _>(n_bytes, |scratch| {
-            let (conversions, mut rest) = scratch.split_at_mut(CONVERSION_BYTES);
+            let start = scratch.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+            let (conversions, mut rest) = scratch[start..].split_at_mut(CONVERSION_BYTES);
             let mut buffers: SmallVec<[&mut [u8]; 16]> =
                 self.buffers.iter().map(|size| split(&mut rest, *size)).collect();
             let mut repeated: SmallVec<[Option<usize>; 8]> = self.inputs.iter().map(|_| None).collect();
@@ -188,7 +189,7 @@ impl Machine {
             while left > 0 {
                 let n = BLOCK.min(left).min(if row_len < SHORT_ROW { usize::MAX } else { row_len - cursor.column });
                 let outputs: SmallVec<[_; 2]> =
-                    outputs.iter_mut().zip(&self.outputs).map(|(it, size)| split(it, n * size)).collect();
+                    rests.iter_mut().zip(&self.outputs).map(|(it, size)| split(it, n * size)).collect();
                 let mut inputs = SmallVec::new();
                 for (k, (input, source)) in self.inputs.iter().zip(sources).enumerate() {
                     let buffer = &mut buffers[input.buffer][..];
@@ -201,6 +202,16 @@ impl Machine {
                             input.read(storage.bytes(), (&self.walk, k), &cursor, n, (buffer, &mut repeated[k]))
                         }
                     });
+                }
+                // The next block comes into the cache while this one is computed.
+                for (k, (input, source)) in self.inputs.iter().zip(sources).enumerate() {
+                    if let (true, Source::Storage(storage)) = (input.is_linear, source) {
+                        let at = (cursor.at[k] + cursor.column + n) * input.size;
+                        prefetch(storage.bytes().get(at..at + BLOCK.min(left - n) * input.size).unwrap_or_default());
+                    }
+                }
+                for (rest, size) in rests.iter().zip(&self.outputs) {
+                    prefetch(&rest[..BLOCK.min(left - n) * size]);
                 }
                 Blocks { machine: self, n, inputs, buffers: &mut buffers, outputs }.run(conversions);
                 self.walk.advance(&mut cursor, n);

@@ -4,7 +4,7 @@
 use crate::plan::{Symbols, plain_value};
 use crate::{Kernel, Kernels};
 use std::any::Any;
-use tracefx_core::{DType, Diagnostic, Result, Tensor};
+use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
 use tracefx_ops::{Args, Registry, Value};
 use tracefx_plan::{Argument, Instruction, Register};
 
@@ -80,6 +80,8 @@ pub fn element_function(
     kernels: &Kernels,
 ) -> Result<ElementFunction> {
     let op = registry.require(&instruction.op)?;
+    let missing = || Diagnostic::new(Code::NotImplemented, format!("{} has no function of single elements", op.name));
+    let Some(Kernel::Pointwise(kernel)) = kernels.get(&op.name) else { return Err(missing()) };
     let mut binding = Binding { dtype: instruction.dtype, registers: Vec::new(), function: None };
     let value = |it: &Argument| match it {
         Argument::Register(register) => {
@@ -90,12 +92,6 @@ pub fn element_function(
         Argument::Value(value) => plain_value(value, &Symbols::default()),
     };
     let args = Args::new(op, instruction.args.iter().map(value).collect::<Result<_>>()?);
-    let unsupported = || -> Diagnostic { args.unsupported(format!("{} has no function of single elements", op.name)) };
-    match kernels.get(&op.name) {
-        Some(Kernel::Pointwise(kernel)) => kernel(&args, Target::Function(&mut binding))?,
-        Some(Kernel::Fill(_) | Kernel::Overwrite(_) | Kernel::Prepare { .. } | Kernel::Make(_)) | None => {
-            return Err(unsupported());
-        }
-    }
-    binding.function.ok_or_else(unsupported)
+    kernel(&args, Target::Function(&mut binding))?;
+    binding.function.ok_or_else(missing)
 }

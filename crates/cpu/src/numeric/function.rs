@@ -2,7 +2,7 @@
 //! tensors, with the same conversions before and after it, so that both give the same bits.
 
 use crate::numeric::dispatch::with_element;
-use crate::numeric::map::{BLOCK, Source, Store, convert_all, storing};
+use crate::numeric::map::{Source, Store, convert_all, storing};
 use bytemuck::{cast_slice, cast_slice_mut};
 use tracefx_core::allocate::filled;
 use tracefx_core::{Code, Diagnostic, Element, Result};
@@ -12,8 +12,15 @@ use tracefx_plan::Register;
 /// The function of an instruction.
 pub(crate) struct Function(Box<dyn Run>);
 
+/// The most elements of a block: a dozen blocks of float32 fit the first-level cache beside what is read and written.
+pub(crate) const BLOCK: usize = 512;
+
 /// The bytes of a block of elements of any dtype.
-pub(crate) const BLOCK_BYTES: usize = BLOCK * 16;
+const BLOCK_BYTES: usize = BLOCK * 16;
+
+/// Where blocks begin. Blocks of float32 are then a multiple of half a page apart, and no load waits for a store that is near it in another page,
+/// which the processor takes for the same place at first.
+pub(crate) const ALIGNMENT: usize = 2048;
 
 /// The bytes of the buffers that a function converts in.
 pub(crate) const CONVERSION_BYTES: usize = 4 * BLOCK_BYTES;
@@ -53,7 +60,10 @@ pub(super) fn give<F: Element, R: Element, const N: usize>(
             });
             Ok(Operand::Register(register, Some(convert).filter(|_| tensor.dtype() != F::DTYPE)))
         }
-        Source::Scalar(number) => Ok(Operand::Number(filled(F::from_scalar(*number), BLOCK)?)),
+        Source::Scalar(number) => {
+            let numbers = filled(F::from_scalar(*number), BLOCK + ALIGNMENT / size_of::<F>())?;
+            Ok(Operand::Number(numbers.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT / size_of::<F>()), numbers))
+        }
     };
     let operands = operands.into_iter().map(operand).collect::<Result<Vec<_>>>()?;
     let store = if dtype == R::DTYPE { None } else { Some(storing::<R>(dtype)?) };
@@ -67,8 +77,8 @@ type Convert<F> = fn(&[u8], &mut [F]);
 enum Operand<F> {
     /// The elements of a register, and how they are converted where they are of another type.
     Register(Register, Option<Convert<F>>),
-    /// A block full of a number.
-    Number(Vec<F>),
+    /// Where a block begins that is full of a number.
+    Number(usize, Vec<F>),
 }
 
 struct Typed<F, R, const N: usize> {
@@ -96,7 +106,7 @@ impl<F: Element, R: Element, const N: usize> Run for Typed<F, R, N> {
                     convert(register(*it), buffer);
                     buffer
                 }
-                Operand::Number(numbers) => &numbers[..n],
+                Operand::Number(at, numbers) => &numbers[*at..*at + n],
             };
         }
         match self.store {

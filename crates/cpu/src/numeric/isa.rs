@@ -4,6 +4,8 @@
 //!
 //! Debug builds have nothing else, because each copy takes its time to compile; the tests of this crate compare them all.
 
+use std::sync::OnceLock;
+
 /// An instruction set that code is compiled for.
 pub(crate) trait Isa {
     /// The bytes of a vector register.
@@ -61,6 +63,12 @@ impl Level {
         if let Some(level) = FORCED.get() {
             return level;
         }
+        // Kernels ask for every block.
+        static BEST: OnceLock<Level> = OnceLock::new();
+        *BEST.get_or_init(Self::detect)
+    }
+
+    fn detect() -> Self {
         #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
         {
             if x86::has_avx512() {
@@ -112,6 +120,19 @@ impl Level {
             Set::Avx512 => unsafe { x86::avx512(work) },
         }
     }
+}
+
+/// Asks for these bytes to be brought into the cache.
+#[inline]
+pub(crate) fn prefetch(bytes: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in bytes.chunks(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: every x86-64 processor has the instruction, which reads nothing that the program sees.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = bytes;
 }
 
 /// Does the work with the best instructions that the machine has.

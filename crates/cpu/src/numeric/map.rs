@@ -18,7 +18,7 @@ use tracefx_exec::Target;
 use tracefx_ops::{Args, Operand, Tags};
 
 /// The number of elements that are converted at a time: a few buffers of these fit the first-level cache.
-pub(crate) const BLOCK: usize = 1024;
+const BLOCK: usize = 1024;
 /// Rows shorter than this are gathered, several to a block, where their elements are not one behind the other.
 const SHORT_ROW: usize = 256;
 
