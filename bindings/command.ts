@@ -20,6 +20,8 @@ export interface CommandOption {
 export const VERBS: readonly Verb[] = [
   { name: "inspect", files: ["FILE"], options: ["decompose"], required: [] },
   { name: "run", files: ["FILE"], options: ["inputs", "outputs", "repeat", "mode", "precision"], required: ["inputs", "outputs"] },
+  { name: "explain", files: ["FILE"], options: ["inputs", "precision"], required: ["inputs"] },
+  { name: "profile", files: ["FILE"], options: ["inputs", "precision", "repeat", "trace"], required: ["inputs"] },
   { name: "convert", files: ["INPUT", "OUTPUT"], options: ["decompose", "to"], required: [] },
   { name: "joint", files: ["INPUT", "OUTPUT"], options: ["loss-index", "to"], required: [] },
 ];
@@ -32,6 +34,7 @@ export const OPTIONS: readonly CommandOption[] = [
   { name: "repeat", value: "N", isRepeated: false },
   { name: "mode", value: "MODE", isRepeated: false },
   { name: "precision", value: "PRECISION", isRepeated: false },
+  { name: "trace", value: "FILE", isRepeated: false },
   { name: "to", value: "FORMAT", isRepeated: false },
   { name: "loss-index", value: "N", isRepeated: false },
   { name: "limit", value: "NAME=N", isRepeated: true },
@@ -51,16 +54,19 @@ Usage: tracefx VERB FILE… [OPTIONS]
 Verbs:
   inspect FILE          shows the graph, the signature, the constraints, the sizes, and which operators are supported
   run FILE              runs the program on the tensors of a .safetensors file
+  explain FILE          shows the steps that a run of the program is compiled to
+  profile FILE          runs the program, and shows how long each step takes
   convert INPUT OUTPUT  writes the program as an archive of PyTorch (.pt2) or in the byte format of tracefx (.fxg)
   joint INPUT OUTPUT    writes the joint program of a loss and its gradients, which a training step runs
 
 Options:
   --decompose            inspect, convert: puts the program in terms of core operators, without writes to tensors
-  --inputs FILE          run: the inputs: in0, in1… by position, or the names that inspect shows
+  --inputs FILE          run, explain, profile: the inputs: in0, in1… by position, or the names that inspect shows
   --outputs FILE         run: where the outputs go, as out0, out1…
-  --repeat N             run: runs this often, and tells the fastest time and the median; the outputs are those of the first run
+  --repeat N             run, profile: runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run
   --mode MODE            run: plan, the default: steps, memory and constant weights are made ready in the first run; or interpret, node by node
-  --precision PRECISION  run: fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives
+  --precision PRECISION  run, explain, profile: fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives
+  --trace FILE           profile: where the steps go in Chrome's trace format, which chrome://tracing and Perfetto open
   --to FORMAT            convert, joint: pt2 or fxg, where the ending of OUTPUT does not say it
   --loss-index N         joint: which of the results of the graph is the loss: 0 is the first, and the default
   --limit NAME=N         what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds

@@ -18,7 +18,8 @@ use std::time::Instant;
 use tracefx_core::{Code, Diagnostic};
 use tracefx_engine::command::{Asked, CommandLine, usage};
 use tracefx_engine::{
-    Format, Library, Limits, RunLimits, SaveOptions, read_file, read_inputs, save_to, write_file, write_outputs,
+    Format, Library, Limits, RunLimits, Runner, SaveOptions, Values, read_file, read_inputs, save_to, write_file,
+    write_outputs,
 };
 use tracefx_export::ExportedProgram;
 
@@ -101,6 +102,20 @@ fn execute(line: &CommandLine) -> Result<String> {
             Ok(if line.has("json") { json!(report).to_string() } else { report.to_string() })
         }
         "run" => run(line, file, &limits, of_runs),
+        "explain" => {
+            let (runner, inputs) = made_ready(line, file, &limits, of_runs)?;
+            let report = runner.explain(&inputs)?;
+            Ok(if line.has("json") { json!(report).to_string() } else { report.to_string() })
+        }
+        "profile" => {
+            let repeat = line.number("repeat", 1, 10).map_err(Refusal::CommandLine)?;
+            let (runner, inputs) = made_ready(line, file, &limits, of_runs)?;
+            let report = runner.profile(&inputs, usize::try_from(repeat).unwrap_or(usize::MAX))?;
+            if let Some(path) = line.value("trace") {
+                write(Path::new(path), report.chrome_trace().as_bytes())?;
+            }
+            Ok(if line.has("json") { json!(report).to_string() } else { report.to_string() })
+        }
         "convert" => {
             let format = format_of(line)?;
             converted(line, &opened(line, file, &limits)?, format)
@@ -114,6 +129,16 @@ fn execute(line: &CommandLine) -> Result<String> {
         }
         other => unreachable!("the table of verbs has {other}"),
     }
+}
+
+/// The program of a file, ready to run by its plan, and the inputs that are given.
+fn made_ready(line: &CommandLine, file: &Path, limits: &Limits, of_runs: RunLimits) -> Result<(Runner, Values)> {
+    let precision = line.precision().map_err(Refusal::CommandLine)?;
+    let library = Library::extended();
+    let runner = library.runner(&library.open_file(file, limits)?)?.with_limits(of_runs).with_precision(precision);
+    let inputs = Path::new(line.value("inputs").expect("the table says that it is required"));
+    let inputs = read_inputs(runner.program(), &read_file(inputs, limits)?)?;
+    Ok((runner, inputs))
 }
 
 fn run(line: &CommandLine, file: &Path, limits: &Limits, of_runs: RunLimits) -> Result<String> {

@@ -53,6 +53,20 @@ pub const VERBS: &[Verb] = &[
         about: "runs the program on the tensors of a .safetensors file",
     },
     Verb {
+        name: "explain",
+        files: &["FILE"],
+        options: &["inputs", "precision"],
+        required: &["inputs"],
+        about: "shows the steps that a run of the program is compiled to",
+    },
+    Verb {
+        name: "profile",
+        files: &["FILE"],
+        options: &["inputs", "precision", "repeat", "trace"],
+        required: &["inputs"],
+        about: "runs the program, and shows how long each step takes",
+    },
+    Verb {
         name: "convert",
         files: &["INPUT", "OUTPUT"],
         options: &["decompose", "to"],
@@ -92,7 +106,7 @@ pub const OPTIONS: &[CommandOption] = &[
         name: "repeat",
         value: Some("N"),
         is_repeated: false,
-        about: "runs this often, and tells the fastest time and the median; the outputs are those of the first run",
+        about: "runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run",
     },
     CommandOption {
         name: "mode",
@@ -105,6 +119,12 @@ pub const OPTIONS: &[CommandOption] = &[
         value: Some("PRECISION"),
         is_repeated: false,
         about: "fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives",
+    },
+    CommandOption {
+        name: "trace",
+        value: Some("FILE"),
+        is_repeated: false,
+        about: "where the steps go in Chrome's trace format, which chrome://tracing and Perfetto open",
     },
     CommandOption {
         name: "to",

@@ -215,7 +215,7 @@ impl fmt::Display for Report {
 /// A line under the header and nothing else, as PyTorch's `print_tabular` has it.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-fn section<const N: usize>(
+pub(crate) fn section<const N: usize>(
     f: &mut fmt::Formatter<'_>,
     title: &str,
     header: &[&str; N],

@@ -2,6 +2,7 @@
 
 use crate::Library;
 use crate::plans::Plans;
+use crate::profile::{PlanReport, StepTimes};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracefx_compile::Precision;
@@ -147,6 +148,60 @@ impl Runner {
     pub fn plan(&self, inputs: &[Value<Tensor>]) -> Result<Arc<Plan>> {
         self.checker.check(inputs)?;
         self.plans.plan(&self.module, &self.library, inputs)
+    }
+
+    /// What the plan of the program is made of, for inputs like these.
+    ///
+    /// # Errors
+    /// As [`Runner::plan`].
+    pub fn explain(&self, inputs: &[Value<Tensor>]) -> Result<PlanReport> {
+        let plan = self.plan(inputs).map_err(|problem| match problem.code() {
+            Code::NotImplemented | Code::LimitExceeded => problem.help("the program has no plan, and is interpreted"),
+            _ => problem,
+        })?;
+        Ok(PlanReport::of(&plan))
+    }
+
+    /// Runs the program so many times by its plan, after a first time which makes it ready, and tells what each step took.
+    ///
+    /// ```
+    /// use tracefx_core::Tensor;
+    /// use tracefx_engine::{Library, Runner};
+    /// use tracefx_ir::{Graph, GraphModule};
+    /// use tracefx_ops::Value;
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.placeholder("x");
+    /// let y = graph.call_function("torch.ops.aten.exp.default", vec![x.into()], vec![]);
+    /// graph.output(y.into());
+    /// let x = Value::Tensor(Tensor::from_slice(&[0.0f32, 1.0], &[2])?);
+    /// let program = Library::default().export(&GraphModule::new(graph), &[x.clone()])?;
+    /// let profile = Runner::new(&program)?.profile(&[x], 10)?;
+    /// assert_eq!(profile.steps[0].step, "aten.exp.default");
+    /// println!("{profile}");
+    /// # Ok::<(), tracefx_core::Diagnostic>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Runner::explain`] and [`Runner::run`].
+    pub fn profile(&self, inputs: &[Value<Tensor>], times: usize) -> Result<PlanReport> {
+        let report = self.explain(inputs)?;
+        if self.mode == Mode::Interpret {
+            let what = "a program that is interpreted has no steps to time";
+            return Err(Diagnostic::new(Code::InvalidOption, what).help("make its runner with Mode::Plan"));
+        }
+        let start = Instant::now();
+        let now = || start.elapsed().as_secs_f64() * 1e3;
+        self.run(inputs)?;
+        let mut steps = StepTimes::default();
+        for _ in 0..times.max(1) {
+            self.run_watched(inputs, &mut |done, _| {
+                steps.begin(done, now());
+                Ok(())
+            })?;
+            steps.end(now());
+        }
+        Ok(report.with_times(steps.shortest()))
     }
 
     /// Calls the program on the user's inputs, flattened, and gives back the user's outputs, flattened. An input that the

@@ -195,6 +195,23 @@ impl ProgramRunner {
         encoded(&self.0.run_watched(&Reader::new(inputs).rest()?, &mut goes_on)?)
     }
 
+    /// What the plan for these inputs, which are words, is made of, with what each step took where that is known: as text, as JSON
+    /// (`json`), or as events of Chrome's trace format (`trace`).
+    ///
+    /// # Errors
+    /// `NotImplemented` where the program has no plan; a code of the input group where an input breaks a constraint.
+    pub fn explain(&self, inputs: &[u32], milliseconds: Option<Vec<f64>>, format: &str) -> Result<String, Refusal> {
+        let mut report = self.0.explain(&Reader::new(inputs).rest()?)?;
+        if let Some(milliseconds) = milliseconds {
+            report = report.with_times(&milliseconds);
+        }
+        Ok(match format {
+            "json" => serde_json::json!(report).to_string(),
+            "trace" => report.chrome_trace(),
+            _ => report.to_string(),
+        })
+    }
+
     /// Whether a call may write to the tensors that it is given.
     pub fn changes_inputs(&self) -> bool {
         self.0.changes_inputs()

@@ -5,13 +5,13 @@
  *
  * @module
  */
-import { FILE_LIMITS, RUN_LIMITS, USAGE } from "../../../bindings/command.ts";
+import { FILE_LIMITS, RUN_LIMITS, RUN_MODES, USAGE } from "../../../bindings/command.ts";
 import { call, type Engine, init } from "../engine/engine.ts";
 import { readPath } from "../engine/source.ts";
 import { writeTarget } from "../engine/target.ts";
 import { takeLeaves } from "../engine/tensors.ts";
 import { FxError } from "../base/errors.ts";
-import { watched } from "../export/programModule.ts";
+import { stepTimes, watched } from "../export/programModule.ts";
 import { archivePieces, rootOf } from "../export/save.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import {
@@ -42,6 +42,9 @@ async function execute(line: CommandLine): Promise<string> {
     }
     case "run":
       return await run(input, line, limits);
+    case "explain":
+    case "profile":
+      return await explained(input, line, limits);
     case "convert": {
       const format = formatOf(line, output);
       return await converted(line, decomposed(line, await open(input, limits)), format);
@@ -100,6 +103,28 @@ async function run(file: string, line: CommandLine, limits: Limits): Promise<str
   if (line.options.has("json")) return JSON.stringify({ outputs: count, milliseconds, median });
   const also = times > 1 ? ` (median ${median.toFixed(3)} ms)` : "";
   return `${count} outputs in ${milliseconds.toFixed(3)} ms${also}, written to ${outputs}`;
+}
+
+/** Shows the steps of a plan, and what they take. */
+async function explained(file: string, line: CommandLine, limits: Limits): Promise<string> {
+  const times = line.verb.name === "profile" ? numberOf(line, "repeat", 1, 10) : 0;
+  const precision = precisionOf(line);
+  const [inputs] = line.options.get("inputs") as [string];
+  const [trace] = line.options.get("trace") ?? [];
+  const program = await open(file, limits);
+  const runner = call(() => program.runner(JSON.stringify(limits.ofRuns), RUN_MODES[0], precision));
+  const given = await readPath(inputs, { limits: limits.ofFiles });
+  const values = call(() => runner.read_inputs(given));
+  const format = line.options.has("json") ? "json" : "text";
+  if (times === 0) return call(() => runner.explain(values, undefined, format));
+  const milliseconds = stepTimes(times, (watch) => {
+    free(watched(runner, values, watch, limits.ofRuns["milliseconds"]));
+  });
+  if (trace !== undefined) {
+    const events = call(() => runner.explain(values, milliseconds, "trace"));
+    await writeTarget(trace, [new TextEncoder().encode(events)], undefined);
+  }
+  return call(() => runner.explain(values, milliseconds, format));
 }
 
 /** Frees the tensors of a call, and says how many results there were. */

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { PlanReport as PlanContents } from "../../../bindings/plans.ts";
 import { call, type Engine, enterCallback, generation, leaveCallback } from "../engine/engine.ts";
 import { type LeafKind, moveToEngine, takeLeaves, withLeaves, wrapWords } from "../engine/tensors.ts";
 import type { EngineValue } from "../engine/values.ts";
@@ -31,6 +32,14 @@ interface Inside {
   abandoned: EngineRunner | undefined;
   /** How long a run may take. */
   readonly milliseconds: number | undefined;
+}
+
+/** What a call of a program is compiled to, and what its steps take; as text it is a table. */
+export interface PlanReport extends PlanContents {
+  /** The steps as events of Chrome's trace format, which `chrome://tracing` and Perfetto open. */
+  readonly chromeTrace: string;
+  /** The table. */
+  toString(): string;
 }
 
 const WATCH = ["signal", "progress"] as const;
@@ -109,6 +118,62 @@ export class ProgramModule implements Disposable {
     return outputs.map((it) => (it instanceof Float ? it.value : it));
   }
 
+  /**
+   * What a call with these inputs is compiled to: a step for each convolution or product with what follows it, for each group of
+   * pointwise operators, and for every other operator. Printed, it is a table.
+   *
+   * @example
+   * ```ts
+   * console.log(String(model.explain([image])));
+   * ```
+   */
+  explain(args: readonly unknown[]): PlanReport {
+    return this.#report("explain", args, () => undefined);
+  }
+
+  /**
+   * Calls the program so many times, after a first time, and tells the shortest time of each step. Printed, it is a table;
+   * `chromeTrace` is text that `chrome://tracing` and Perfetto open.
+   *
+   * @example
+   * ```ts
+   * const { steps, milliseconds } = model.profile([image], { times: 20 });
+   * ```
+   */
+  profile(args: readonly unknown[], options: { readonly times?: number } = {}): PlanReport {
+    checkOptions("profile", options, ["times"]);
+    const { times = 10 } = options;
+    return this.#report("profile", args, (runner, words, milliseconds) =>
+      stepTimes(times, (watch) => {
+        for (const it of takeLeaves(watched(runner, words, watch, milliseconds))) {
+          if (it instanceof Tensor) it.dispose();
+        }
+      }),
+    );
+  }
+
+  #report(
+    name: string,
+    args: readonly unknown[],
+    timed: (runner: EngineRunner, words: Uint32Array, milliseconds: number | undefined) => Float64Array | undefined,
+  ): PlanReport {
+    checkList(name, "args", args);
+    const { parts, runner, milliseconds } = live(this);
+    const leaves = flattenCall(args, rootSignature(parts).inSpec, parts);
+    const specs = parts.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");
+    const given = leaves.some(isGivenArray) ? tensorsOf(leaves, specs, parts, false) : leaves;
+    const kinds = specs.map((spec) => kindOf(spec.arg));
+    return whileRunning(this, () =>
+      withLeaves(given, kinds, (words) => {
+        const times = timed(runner, words, milliseconds);
+        const as = (format: string): string => call(() => runner.explain(words, times, format));
+        const report = JSON.parse(as("json")) as PlanContents;
+        const text = as("text");
+        return { ...report, chromeTrace: as("trace"), toString: () => text };
+      }),
+    );
+  }
+
   /** Refused, as in PyTorch: a program was exported for training or for evaluation. */
   train(): never {
     throw fxError("NotImplemented", "Calling train() is not supported yet.");
@@ -176,6 +241,30 @@ export function partsOfModule(module: ProgramModule): ProgramParts {
       ]),
     ),
   };
+}
+
+/** The shortest time of each step of so many runs, after one that makes the program ready. */
+export function stepTimes(times: number, run: (watch: RunWatch) => void): Float64Array {
+  run({});
+  const shortest: number[] = [];
+  for (let round = 0; round < times; round++) {
+    const current: number[] = [];
+    let [step, start] = [-1, 0];
+    const stop = (now: number): void => {
+      if (step >= 0) current[step] = now - start;
+    };
+    const progress = (done: number): void => {
+      // A loop tells of its own steps too.
+      if (done === step) return;
+      const now = performance.now();
+      stop(now);
+      [step, start] = [done, now];
+    };
+    run({ progress });
+    stop(performance.now());
+    current.forEach((it, at) => (shortest[at] = Math.min(shortest[at] ?? Number.POSITIVE_INFINITY, it)));
+  }
+  return Float64Array.from(shortest);
 }
 
 /** Runs the words of a call. What `progress` throws, or the signal, arrives as it is. */

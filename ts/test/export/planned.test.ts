@@ -56,3 +56,42 @@ test("a mode that there is not is refused", async () => {
   const error = await refusal(() => program.module({ mode: "eager" as never }));
   expect([error.code, error.message]).toEqual(["FX0702", expect.stringContaining("there is no mode eager")]);
 });
+
+test("a plan tells its steps, and what they take", async () => {
+  const program = await open("digits_cnn");
+  using model = program.module();
+  const image = torch.zeros(1, 1, 8, 8);
+  const explained = model.explain([image]);
+  expect(explained.steps.map((it) => it.step)).toEqual([
+    "convolution",
+    "pool",
+    "convolution",
+    "pool",
+    "copy",
+    "product",
+    "product",
+  ]);
+  expect(explained.steps[0]).toMatchObject({ node: "relu", result: "f32[1, 8, 8, 12]", milliseconds: null });
+  expect(String(explained)).toContain("7 steps");
+  const profile = model.profile([image], { times: 3 });
+  expect(profile.steps.map((it) => it.step)).toEqual(explained.steps.map((it) => it.step));
+  for (const { milliseconds } of profile.steps) expect(milliseconds).toBeGreaterThanOrEqual(0);
+  expect(JSON.parse(profile.chromeTrace).traceEvents).toHaveLength(7);
+});
+
+test("what is not planned is not explained, and a precision that there is not is refused", async () => {
+  const program = await open("digits_cnn");
+  using interpreted = program.module({ mode: "interpret" });
+  const error = await refusal(() => program.module({ precision: "half" as never }));
+  expect([error.code, error.message]).toEqual(["FX0702", expect.stringContaining("there is no precision half")]);
+  expect(interpreted.explain([torch.zeros(1, 1, 8, 8)]).steps).toHaveLength(7);
+});
+
+test("without options a program runs by a plan whose last bits may differ", async () => {
+  const program = await open("digits_cnn");
+  using fast = program.module();
+  using strict = program.module({ precision: "strict" });
+  const images = tensorsOf("digits_cnn/inputs.safetensors").get("in0") as Tensor;
+  const [a, b] = [fast(images) as Tensor, strict(images) as Tensor];
+  expect(torch.allclose(a, b, 1e-5, 1e-5)).toBe(true);
+});

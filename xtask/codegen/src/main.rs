@@ -19,6 +19,7 @@ mod names;
 mod operator_table;
 mod operators;
 mod passes;
+mod plans;
 mod schemas;
 mod signature;
 mod surface;
@@ -52,6 +53,7 @@ const FILES: &[File] = &[
     File { path: "bindings/names.ts", source: "crates/ir/src/illegal_names.rs", body: names::body },
     File { path: "bindings/operators.ts", source: "crates/ops/src", body: operators::body },
     File { path: "bindings/passes.ts", source: "the options and answers of passes", body: passes::body },
+    File { path: "bindings/plans.ts", source: "crates/engine/src/profile.rs", body: plans::body },
     File { path: "bindings/schemas.ts", source: "crates/ops/src", body: schemas::body },
     File { path: "docs/ops.md", source: "the registry and tests/fixtures/dtypes", body: operator_table::body },
     File { path: "bindings/wire.ts", source: "crates/wire/src/format.rs", body: wire::body },

@@ -79,7 +79,8 @@ pub fn pass_types() -> Vec<String> {
     families.into_iter().flatten().map(|it| it(&config)).collect()
 }
 
-fn declared<T: TS>(config: &Config) -> String {
+/// The TypeScript of a type, with its documentation.
+pub(crate) fn declared<T: TS>(config: &Config) -> String {
     format!("{}export {}", T::docs().unwrap_or_default(), T::decl(config))
 }
 

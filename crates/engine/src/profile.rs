@@ -1,0 +1,235 @@
+//! What a plan is made of, and what its steps cost: `tracefx explain` and `tracefx profile`.
+
+use crate::inspect::section;
+use crate::passes::declared;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use tracefx_plan::{Action, Buffer, Fused, Operand, Plan, Step, TensorId};
+use ts_rs::{Config, TS};
+
+/// A plan as people read it.
+#[derive(Clone, Debug, PartialEq, Serialize, TS)]
+pub struct PlanReport {
+    /// The steps, in order.
+    pub steps: Vec<StepRow>,
+    /// The bytes of parameters, buffers and constants that the steps read.
+    pub constants: u64,
+    /// Milliseconds of a run, where it was timed.
+    pub milliseconds: Option<f64>,
+}
+
+/// A step of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, TS)]
+pub struct StepRow {
+    /// The node that it is from: of several, the last.
+    pub node: String,
+    /// The operator that it calls, or the name of a fused step.
+    pub step: String,
+    /// What it gives, such as `f32[1, 64, 56, 56]`.
+    pub result: String,
+    /// The bytes of all tensors that it reads and writes; those that the data decides are left out.
+    pub bytes: u64,
+    /// Multiplications and additions of a product or a convolution.
+    pub flops: u64,
+    /// Milliseconds, where it was timed: the shortest of the runs.
+    pub milliseconds: Option<f64>,
+}
+
+/// The TypeScript of a report, with its documentation.
+pub fn plan_types() -> Vec<String> {
+    let config = Config::new().with_large_int("number");
+    vec![declared::<PlanReport>(&config), declared::<StepRow>(&config)]
+}
+
+impl PlanReport {
+    /// What there is to say of a plan.
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let bytes = |id: TensorId| {
+            let view = plan.tensor(id);
+            view.known().map_or(0, |it| (it.sizes.iter().product::<usize>() * view.dtype.size()) as u64)
+        };
+        let mut read = BTreeMap::new();
+        let row = |step: &Step| {
+            let mut all = BTreeMap::new();
+            step.action.for_each_tensor(&mut |id| {
+                all.insert(id, bytes(id));
+            });
+            for (id, n) in &all {
+                if let Buffer::Constant(_) = plan.buffer(plan.tensor(*id).buffer) {
+                    read.insert(plan.tensor(*id).buffer, *n);
+                }
+            }
+            let mut results = Vec::new();
+            step.action.for_each_written(&mut |id| {
+                let view = plan.tensor(id);
+                results.push(format!("{}{:?}", view.dtype.short_name(), view.sizes));
+            });
+            let name = match &step.action {
+                Action::Call { op, .. } | Action::ControlFlow { op, .. } => op.to_string(),
+                Action::Fused(Fused::Loop(it)) => format!("loop of {}", it.code.len()),
+                Action::Fused(fused) => fused.name().to_owned(),
+                Action::Copy { .. } => "copy".to_owned(),
+            };
+            StepRow {
+                node: step.node.to_string(),
+                step: name,
+                result: results.join(", "),
+                bytes: all.values().sum(),
+                flops: flops(plan, &step.action),
+                milliseconds: None,
+            }
+        };
+        let steps = plan.steps.iter().map(row).collect();
+        PlanReport { steps, constants: read.values().sum(), milliseconds: None }
+    }
+
+    /// The same with the milliseconds of each step; those of steps that are not there are left out.
+    #[must_use]
+    pub fn with_times(mut self, milliseconds: &[f64]) -> Self {
+        for (step, time) in self.steps.iter_mut().zip(milliseconds) {
+            step.milliseconds = Some(*time);
+        }
+        self.milliseconds = Some(milliseconds.iter().sum());
+        self
+    }
+
+    /// The steps as events of Chrome's trace format, which `chrome://tracing` and Perfetto open: a JSON object.
+    pub fn chrome_trace(&self) -> String {
+        let mut start = 0.0;
+        let events: Vec<_> = (self.steps.iter())
+            .map(|it| {
+                let micros = it.milliseconds.unwrap_or_default() * 1e3;
+                let begin = start;
+                start += micros;
+                serde_json::json!({
+                    "name": it.step, "cat": "step", "ph": "X", "ts": begin, "dur": micros, "pid": 0, "tid": 0,
+                    "args": { "node": it.node, "result": it.result, "bytes": it.bytes, "flops": it.flops },
+                })
+            })
+            .collect();
+        serde_json::json!({ "traceEvents": events, "displayTimeUnit": "ms" }).to_string()
+    }
+}
+
+/// The multiplications and additions of a product, by its sizes.
+fn flops(plan: &Plan, action: &Action) -> u64 {
+    let n = |id: TensorId| plan.tensor(id).known().map_or(0, |it| it.sizes.iter().product::<usize>() as u64);
+    let size = |id: TensorId, dim: usize| {
+        plan.tensor(id).known().and_then(|it| it.sizes.get(dim).copied()).unwrap_or(0) as u64
+    };
+    match action {
+        Action::Fused(Fused::Convolution(it)) => 2 * n(it.result) * n(it.weight) / size(it.weight, 0).max(1),
+        Action::Fused(Fused::Product(it)) => 2 * n(it.result) * size(it.lhs, 1),
+        Action::Call { op, args, results } => {
+            let tensor = |it: Option<&Operand>| if let Some(Operand::Tensor(id)) = it { Some(*id) } else { None };
+            let (Some(result), Some(first), second) =
+                (tensor(results.first()), tensor(args.first()), tensor(args.get(1)))
+            else {
+                return 0;
+            };
+            let depth = plan.tensor(first).known().and_then(|it| it.sizes.last().copied()).unwrap_or(0) as u64;
+            match &**op {
+                "aten.mm.default" | "aten.bmm.default" | "aten.matmul.default" | "aten.linear.default" => {
+                    2 * n(result) * depth
+                }
+                "aten.addmm.default" => second.map_or(0, |it| 2 * n(result) * size(it, 1)),
+                "aten.convolution.default" => second.map_or(0, |it| 2 * n(result) * n(it) / size(it, 0).max(1)),
+                _ => 0,
+            }
+        }
+        Action::Fused(Fused::Pool(_) | Fused::Loop(_)) | Action::Copy { .. } | Action::ControlFlow { .. } => 0,
+    }
+}
+
+impl fmt::Display for PlanReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = |amount: u64, milliseconds: f64| format!("{:.1}", amount as f64 / (milliseconds * 1e6).max(1e-9));
+        match self.milliseconds {
+            Some(all) => {
+                let rows = self.steps.iter().enumerate().map(|(at, it)| {
+                    let time = it.milliseconds.unwrap_or_default();
+                    let flops = if it.flops == 0 { String::new() } else { rate(it.flops, time) };
+                    let share = format!("{:.1}", 100.0 * time / all.max(1e-9));
+                    let (time, bytes) = (format!("{time:.3}"), rate(it.bytes, time));
+                    [at.to_string(), it.step.clone(), it.node.clone(), it.result.clone(), time, share, flops, bytes]
+                });
+                let header = ["", "step", "node", "result", "ms", "%", "GFLOP/s", "GB/s"];
+                section(f, "steps", &header, rows, &[0, 4, 5, 6, 7])?;
+                let mut sums: BTreeMap<&str, (usize, f64)> = BTreeMap::new();
+                for step in &self.steps {
+                    let sum = sums.entry(&step.step).or_default();
+                    *sum = (sum.0 + 1, sum.1 + step.milliseconds.unwrap_or_default());
+                }
+                let mut sums: Vec<_> = sums.into_iter().collect();
+                sums.sort_by(|a, b| b.1.1.total_cmp(&a.1.1));
+                let rows = sums.into_iter().map(|(step, (n, time))| {
+                    let share = format!("{:.1}", 100.0 * time / all.max(1e-9));
+                    [step.to_owned(), n.to_string(), format!("{time:.3}"), share]
+                });
+                section(f, "by kind", &["step", "steps", "ms", "%"], rows, &[1, 2, 3])?;
+                write!(f, "{} steps in {all:.3} ms", self.steps.len())
+            }
+            None => {
+                let rows = self.steps.iter().enumerate().map(|(at, it)| {
+                    let flops = if it.flops == 0 { String::new() } else { it.flops.to_string() };
+                    let (step, node) = (it.step.clone(), it.node.clone());
+                    [at.to_string(), step, node, it.result.clone(), it.bytes.to_string(), flops]
+                });
+                section(f, "steps", &["", "step", "node", "result", "bytes", "FLOPs"], rows, &[0, 4, 5])?;
+                let (bytes, flops) = self.steps.iter().fold((0, 0), |sum, it| (sum.0 + it.bytes, sum.1 + it.flops));
+                write!(
+                    f,
+                    "{} steps: {bytes} bytes, {flops} FLOPs, {} bytes of parameters, buffers and constants",
+                    self.steps.len(),
+                    self.constants
+                )
+            }
+        }
+    }
+}
+
+/// Times the steps of runs: what is told before each step, and what is kept of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StepTimes {
+    /// The shortest time of each step.
+    shortest: Vec<f64>,
+    /// The times of the run that goes on.
+    current: Vec<f64>,
+    /// The step that goes on, and when it began.
+    running: Option<(usize, f64)>,
+}
+
+impl StepTimes {
+    /// A step begins, or one of its loops goes on.
+    pub(crate) fn begin(&mut self, step: usize, now: f64) {
+        if self.running.is_some_and(|(running, _)| running == step) {
+            return;
+        }
+        self.stop(now);
+        self.running = Some((step, now));
+    }
+
+    fn stop(&mut self, now: f64) {
+        if let Some((step, start)) = self.running.take() {
+            self.current.resize(self.current.len().max(step + 1), 0.0);
+            self.current[step] += now - start;
+        }
+    }
+
+    /// The run has ended.
+    pub(crate) fn end(&mut self, now: f64) {
+        self.stop(now);
+        let current = std::mem::take(&mut self.current);
+        if self.shortest.is_empty() {
+            self.shortest = current;
+        } else {
+            self.shortest.iter_mut().zip(current).for_each(|(shortest, it)| *shortest = shortest.min(it));
+        }
+    }
+
+    /// The shortest time of each step.
+    pub(crate) fn shortest(&self) -> &[f64] {
+        &self.shortest
+    }
+}
