@@ -97,15 +97,19 @@ impl<'a> Tail<'a> {
 impl gemm::blocked::Epilogue<f32> for Tail<'_> {
     #[inline(always)]
     fn apply<const N: usize>(&self, point: usize, channel: usize, sums: [f32; N]) -> [f32; N] {
-        let sums = match self.residual {
-            Some(residual) => {
-                let residual = residual[point * self.n_channels + channel..].first_chunk::<N>();
-                let residual = *residual.expect("the residual is like the result");
-                std::array::from_fn(|at| sums[at] + residual[at])
+        // Loops, since functions of arrays are not always inlined.
+        let mut res = sums;
+        if let Some(residual) = self.residual {
+            let residual = residual[point * self.n_channels + channel..].first_chunk::<N>();
+            let residual = *residual.expect("the residual is like the result");
+            for at in 0..N {
+                res[at] += residual[at];
             }
-            None => sums,
-        };
-        std::array::from_fn(|at| sums[at].clamped(self.min, self.max))
+        }
+        for it in &mut res {
+            *it = it.clamped(self.min, self.max);
+        }
+        res
     }
 
     #[inline]

@@ -314,7 +314,8 @@ impl Work for TransformSums<'_> {
                 for (j, row) in row[..n_columns].iter().enumerate() {
                     let point = self.point + i * it.points[1] + j;
                     let to = &mut self.out[point * n_filters..][..n_filters][first..];
-                    let sums: [f32; CHANNELS] = std::array::from_fn(|at| row[at] + bias[at]);
+                    let mut sums = *row;
+                    sums.iter_mut().zip(&bias).for_each(|(sum, bias)| *sum += bias);
                     match to.first_chunk_mut::<CHANNELS>() {
                         Some(to) => *to = self.tail.apply(point, first, sums),
                         None => {

@@ -510,7 +510,12 @@ fn added<T: GemmElement, const N: usize>(
         Start::Rows(rows) => [rows[i]; N],
         Start::Columns(cols) => *cols[j..].first_chunk::<N>().expect("each column has a number"),
     };
-    std::array::from_fn(|at| from[at].add(sums[at]))
+    // A loop, since functions of arrays are not always inlined.
+    let mut res = from;
+    for at in 0..N {
+        res[at] = from[at].add(sums[at]);
+    }
+    res
 }
 
 /// Writes the products of some rows, which begin where they begin, with the first columns of a panel.
