@@ -436,13 +436,13 @@ impl<T: GemmElement, L: LhsRows<T>, E: Epilogue<T>> Multiply<'_, T, L, E> {
         for (i, start) in starts.iter_mut().enumerate() {
             *start = self.lhs.start((rows.start + i).min(rows.end - 1));
         }
-        let mut sums = [[T::ZERO; W]; M];
-        multiply::<T, I, L, M, N, W>(&self.lhs, starts, self.depth.clone(), panel, &mut sums);
-        if self.target.has_dense_rows() {
-            self.store(rows, cols, &sums);
-        } else {
-            self.store_columns(rows, cols, &sums);
-        }
+        multiply::<T, I, L, M, N, W>(&self.lhs, starts, self.depth.clone(), panel, |sums| {
+            if self.target.has_dense_rows() {
+                self.store(rows, cols, sums);
+            } else {
+                self.store_columns(rows, cols, sums);
+            }
+        });
     }
 
     /// Writes a tile to a target whose rows are dense.
@@ -518,14 +518,14 @@ fn added<T: GemmElement, const N: usize>(
     res
 }
 
-/// Writes the products of some rows, which begin where they begin, with the first columns of a panel.
+/// Gives the products of some rows, which begin at these places, with the first columns of a panel to `store`.
 #[inline(always)]
 fn multiply<T: GemmElement, I: Isa, L: LhsRows<T>, const M: usize, const N: usize, const W: usize>(
     lhs: &L,
     starts: [usize; M],
     depth: Range<usize>,
     panel: &[[T; N]],
-    res: &mut [[T; W]; M],
+    store: impl FnOnce(&[[T; W]; M]),
 ) {
     // These stay in registers, which takes that no place among them is computed.
     let mut sums = [[T::ZERO; W]; M];
@@ -549,5 +549,7 @@ fn multiply<T: GemmElement, I: Isa, L: LhsRows<T>, const M: usize, const N: usiz
         }
         (panel, at) = (rest, at + run.len());
     }
-    *res = sums;
+    // Of a copy alone is a place computed.
+    let done = sums;
+    store(&done);
 }
