@@ -4,7 +4,7 @@
 //! output, or in a buffer; buffers are used again as soon as nothing reads them. Sizes and strides are those of the plan, so that all of
 //! this is decided once.
 
-use crate::numeric::function::{ALIGNMENT, BLOCK, CONVERSION_BYTES, Function};
+use crate::numeric::function::{ALIGNMENT, BLOCK, CONVERSION_BYTES, Function, MAX_READS};
 use crate::numeric::isa::prefetch;
 use crate::numeric::strided_copy::bits;
 use crate::numeric::strided_iter::{Cursor, StridedIter, StridedLayout};
@@ -16,7 +16,7 @@ use tracefx_core::allocate::{collected, filled};
 use tracefx_core::{Code, DType, Diagnostic, Result, StorageRead, Tensor};
 use tracefx_exec::{PreparedFused, element_function};
 use tracefx_ops::registry;
-use tracefx_plan::{Fused, Instruction, Loop, Register};
+use tracefx_plan::{Fused, Instruction, Loop};
 
 /// Rows shorter than this are gathered, several to a block.
 const SHORT_ROW: usize = 256;
@@ -45,33 +45,40 @@ fn of(step: &Fused<Tensor>) -> Result<&Loop<Tensor>> {
 enum Place {
     /// In the tensor of an input.
     Input(usize),
-    /// In a buffer.
-    Buffer(usize),
-    /// In the tensor of an output.
-    Output(usize),
+    /// In the tensor of an output, or behind those in a buffer.
+    Slot(usize),
 }
+
+/// The block of a register: where it is, and the size of an element.
+type Block = (Place, usize);
 
 struct Machine {
     walk: StridedIter,
     n_elements: usize,
     inputs: Vec<Input>,
-    functions: Vec<Function>,
-    /// The places of all registers, and the sizes of their elements.
-    registers: Vec<(Place, usize)>,
+    code: Vec<Step>,
     /// The sizes of the elements of the outputs.
     outputs: Vec<usize>,
-    /// The registers that are copied to an output in the end.
-    copies: Vec<(Register, usize)>,
+    /// What is copied to an output in the end.
+    copies: Vec<(Block, usize)>,
     /// The bytes of each buffer.
     buffers: Vec<usize>,
+}
+
+/// An instruction: what it computes, of which blocks, in which slot, and the size of an element there.
+struct Step {
+    function: Function,
+    reads: [Block; MAX_READS],
+    slot: usize,
+    size: usize,
 }
 
 struct Input {
     size: usize,
     /// Whether the elements lie in the order of the loop without gaps.
     is_linear: bool,
-    /// The buffer for blocks that are gathered.
-    buffer: usize,
+    /// The slot for blocks that are gathered.
+    slot: usize,
 }
 
 /// What an input is read of.
@@ -83,12 +90,11 @@ enum Source<'a> {
 
 /// The blocks of the registers.
 struct Blocks<'a, 'b> {
-    machine: &'a Machine,
     n: usize,
-    /// Nothing of an input that is in its buffer.
-    inputs: SmallVec<[Option<&'a [u8]>; 8]>,
-    buffers: &'a mut [&'b mut [u8]],
-    outputs: SmallVec<[&'a mut [u8]; 2]>,
+    /// Nothing of an input that is in its slot.
+    read: &'a [Option<&'a [u8]>],
+    inputs: &'a [Input],
+    slots: &'a mut [&'b mut [u8]],
 }
 
 impl Machine {
@@ -96,55 +102,63 @@ impl Machine {
         let dtypes = it.dtypes(&Tensor::dtype)?;
         let layouts: Vec<_> = it.inputs.iter().map(StridedLayout::new).collect();
         let walk = StridedIter::new(&it.sizes, &layouts);
-        let mut buffers = Buffers::default();
+        let mut buffers = Buffers::behind(it.outputs.len());
         let input = |(at, tensor): (usize, &Tensor)| {
             let size = tensor.dtype().size();
-            Input { size, is_linear: walk.is_linear(at), buffer: buffers.take(size) }
+            Input { size, is_linear: walk.is_linear(at), slot: buffers.take(size) }
         };
         let inputs: Vec<Input> = it.inputs.iter().enumerate().map(input).collect();
         // An instruction writes to the first output that stores its result.
         let mut stored: Vec<Option<usize>> = filled(None, dtypes.len())?;
-        let mut copies = Vec::new();
         for (at, (register, _)) in it.outputs.iter().enumerate() {
-            match &mut stored[register.0 as usize] {
-                place @ None if register.0 as usize >= inputs.len() => *place = Some(at),
-                Some(_) | None => copies.push((*register, at)),
-            }
+            stored[register.0 as usize].get_or_insert(at);
         }
         let mut last_reads: Vec<usize> = (0..dtypes.len()).map(|it| it.saturating_sub(inputs.len())).collect();
         for (at, instruction) in it.code.iter().enumerate() {
             instruction.registers().for_each(|it| last_reads[it.0 as usize] = at);
         }
-        let mut registers: Vec<(Place, usize)> =
-            inputs.iter().enumerate().map(|(at, it)| (Place::Input(at), it.size)).collect();
-        let mut functions = Vec::new();
+        let mut blocks: Vec<Block> = inputs.iter().enumerate().map(|(at, it)| (Place::Input(at), it.size)).collect();
+        let mut code = Vec::new();
         for (at, instruction) in it.code.iter().enumerate() {
-            functions.push(function(instruction, &dtypes)?);
-            let size = instruction.dtype.size();
-            let place = stored[inputs.len() + at].map_or_else(|| Place::Buffer(buffers.take(size)), Place::Output);
-            registers.push((place, size));
-            for (register, _) in last_reads.iter().enumerate().take(registers.len()).filter(|(_, last)| **last == at) {
-                if let (Place::Buffer(buffer), _) = registers[register] {
-                    buffers.give_back(buffer);
+            let (function, size) = (function(instruction, &dtypes)?, instruction.dtype.size());
+            let operands: SmallVec<[Block; 3]> = instruction.registers().map(|it| blocks[it.0 as usize]).collect();
+            let mut reads = [(Place::Input(0), 0); MAX_READS];
+            reads.iter_mut().zip(&function.reads).for_each(|(read, at)| *read = operands[*at]);
+            let slot = stored[blocks.len()].unwrap_or_else(|| buffers.take(size));
+            blocks.push((Place::Slot(slot), size));
+            code.push(Step { function, reads, slot, size });
+            for (register, _) in last_reads.iter().enumerate().take(blocks.len()).filter(|(_, last)| **last == at) {
+                if let (Place::Slot(slot), _) = blocks[register] {
+                    buffers.give_back(slot);
                 }
             }
         }
+        let copies = it.outputs.iter().enumerate().filter_map(|(at, (register, _))| {
+            let block = blocks[register.0 as usize];
+            Some((block, at)).filter(|_| !matches!(block.0, Place::Slot(slot) if slot == at))
+        });
+        let copies = copies.collect();
         let outputs = it.outputs.iter().map(|(_, it)| it.dtype().size()).collect();
         let n_elements = it.outputs.first().map_or(0, |(_, it)| it.numel());
-        Ok(Machine { walk, n_elements, inputs, functions, registers, outputs, copies, buffers: buffers.sizes })
+        Ok(Machine { walk, n_elements, inputs, code, outputs, copies, buffers: buffers.sizes })
     }
 
     fn run(&self, it: &Loop<Tensor>) -> Result<()> {
         if self.n_elements == 0 {
             return Ok(());
         }
-        let source =
-            |input: &'_ Tensor| it.outputs.iter().position(|(_, output)| output.storage().is_same(input.storage()));
-        let sources: SmallVec<[Source<'_>; 8]> = it
-            .inputs
-            .iter()
-            .map(|input| source(input).map_or_else(|| Source::Storage(input.storage().read()), Source::Output))
-            .collect();
+        let mut sources = SmallVec::<[Source<'_>; 8]>::new();
+        for input in &it.inputs {
+            let own = it.outputs.iter().position(|(_, output)| output.storage().is_same(input.storage()));
+            sources.push(match own {
+                None => Source::Storage(input.storage().read()),
+                Some(at) if is_same_place(input, &it.outputs[at].1) => Source::Output(at),
+                Some(_) => {
+                    let what = "a loop writes to memory that it reads at other places";
+                    return Err(Diagnostic::new(Code::InvalidArgument, what));
+                }
+            });
+        }
         let guards = it.outputs.iter().map(|(_, it)| it.storage().write());
         let mut guards = guards.collect::<Result<SmallVec<[_; 2]>>>()?;
         let slices = guards.iter_mut().zip(&it.outputs).zip(&self.outputs).map(|((guard, (_, tensor)), size)| {
@@ -169,53 +183,44 @@ impl Machine {
     }
 
     /// Runs `n` elements from this one on, whose results these slices hold.
-    fn run_part(
-        &self,
-        sources: &[Source<'_>],
-        from: usize,
-        n: usize,
-        mut rests: SmallVec<[&mut [u8]; 2]>,
-    ) -> Result<()> {
+    fn run_part(&self, sources: &[Source<'_>], from: usize, n: usize, outputs: SmallVec<[&mut [u8]; 2]>) -> Result<()> {
         let n_bytes = ALIGNMENT + CONVERSION_BYTES + self.buffers.iter().sum::<usize>();
         scratch::with::<u8, _>(n_bytes, |scratch| {
             let start = scratch.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
             let (conversions, mut rest) = scratch[start..].split_at_mut(CONVERSION_BYTES);
-            let mut buffers: SmallVec<[&mut [u8]; 16]> =
-                self.buffers.iter().map(|size| split(&mut rest, *size)).collect();
+            let mut rests: SmallVec<[&mut [u8]; 2]> = outputs.into_iter().collect();
+            let mut slots: SmallVec<[&mut [u8]; 16]> = self.outputs.iter().map(|_| &mut [][..]).collect();
+            slots.extend(self.buffers.iter().map(|size| split(&mut rest, *size)));
             let mut repeated: SmallVec<[Option<usize>; 8]> = self.inputs.iter().map(|_| None).collect();
+            let mut read: SmallVec<[Option<&[u8]>; 8]> = SmallVec::new();
             let mut cursor = self.walk.cursor(from);
             let row_len = self.walk.row_len();
             let mut left = n;
             while left > 0 {
                 let n = BLOCK.min(left).min(if row_len < SHORT_ROW { usize::MAX } else { row_len - cursor.column });
-                let outputs: SmallVec<[_; 2]> =
-                    rests.iter_mut().zip(&self.outputs).map(|(it, size)| split(it, n * size)).collect();
-                let mut inputs = SmallVec::new();
+                left -= n;
+                for ((slot, rest), size) in slots.iter_mut().zip(&mut rests).zip(&self.outputs) {
+                    *slot = split(rest, n * size);
+                    prefetch(&rest[..BLOCK.min(left) * size]);
+                }
+                read.clear();
                 for (k, (input, source)) in self.inputs.iter().zip(sources).enumerate() {
-                    let buffer = &mut buffers[input.buffer][..];
-                    inputs.push(match source {
+                    let buffer = take(&mut slots[input.slot]);
+                    read.push(match source {
                         Source::Output(at) => {
-                            buffer[..outputs[*at].len()].copy_from_slice(outputs[*at]);
+                            buffer[..n * input.size].copy_from_slice(slots[*at]);
                             None
                         }
                         Source::Storage(storage) => {
                             input.read(storage.bytes(), (&self.walk, k), &cursor, n, (buffer, &mut repeated[k]))
                         }
                     });
+                    slots[input.slot] = buffer;
                 }
-                // The next block comes into the cache while this one is computed.
-                for (k, (input, source)) in self.inputs.iter().zip(sources).enumerate() {
-                    if let (true, Source::Storage(storage)) = (input.is_linear, source) {
-                        let at = (cursor.at[k] + cursor.column + n) * input.size;
-                        prefetch(storage.bytes().get(at..at + BLOCK.min(left - n) * input.size).unwrap_or_default());
-                    }
-                }
-                for (rest, size) in rests.iter().zip(&self.outputs) {
-                    prefetch(&rest[..BLOCK.min(left - n) * size]);
-                }
-                Blocks { machine: self, n, inputs, buffers: &mut buffers, outputs }.run(conversions);
+                let mut blocks = Blocks { n, read: &read, inputs: &self.inputs, slots: &mut slots };
+                self.code.iter().for_each(|it| blocks.run(it, conversions));
+                self.copies.iter().for_each(|(from, to)| blocks.copy(*from, *to));
                 self.walk.advance(&mut cursor, n);
-                left -= n;
             }
             Ok(())
         })
@@ -223,40 +228,32 @@ impl Machine {
 }
 
 impl Blocks<'_, '_> {
-    fn run(&mut self, conversions: &mut [u8]) {
-        let n_inputs = self.inputs.len();
-        for (at, function) in self.machine.functions.iter().enumerate() {
-            let (place, size) = self.machine.registers[n_inputs + at];
-            // The block is taken out, so that the others can be read while it is written.
-            match place {
-                Place::Output(to) => {
-                    let out = take(&mut self.outputs[to]);
-                    function.run(&|it| self.block(it), self.n, out, conversions);
-                    self.outputs[to] = out;
-                }
-                Place::Buffer(to) => {
-                    let out = take(&mut self.buffers[to]);
-                    function.run(&|it| self.block(it), self.n, &mut out[..self.n * size], conversions);
-                    self.buffers[to] = out;
-                }
-                Place::Input(_) => unreachable!("an instruction fills a register of its own"),
-            }
+    /// Runs an instruction. The block that it writes is taken out, so that the others can be read.
+    fn run(&mut self, step: &Step, conversions: &mut [u8]) {
+        let out = take(&mut self.slots[step.slot]);
+        let mut reads: [&[u8]; MAX_READS] = [&[]; MAX_READS];
+        for (read, block) in reads.iter_mut().zip(&step.reads).take(step.function.reads.len()) {
+            *read = self.block(*block);
         }
-        for (register, to) in &self.machine.copies {
-            let out = take(&mut self.outputs[*to]);
-            out.copy_from_slice(self.block(*register));
-            self.outputs[*to] = out;
-        }
+        step.function.run(&reads, self.n, &mut out[..self.n * step.size], conversions);
+        self.slots[step.slot] = out;
     }
 
-    fn block(&self, register: Register) -> &[u8] {
-        let (place, size) = self.machine.registers[register.0 as usize];
-        let len = self.n * size;
-        match place {
-            Place::Input(k) => self.inputs[k].unwrap_or_else(|| &self.buffers[self.machine.inputs[k].buffer][..len]),
-            Place::Buffer(at) => &self.buffers[at][..len],
-            Place::Output(at) => self.outputs[at],
-        }
+    fn copy(&mut self, from: Block, to: usize) {
+        let out = take(&mut self.slots[to]);
+        out.copy_from_slice(self.block(from));
+        self.slots[to] = out;
+    }
+
+    fn block(&self, (place, size): Block) -> &[u8] {
+        let slot = match place {
+            Place::Slot(slot) => slot,
+            Place::Input(k) => match self.read[k] {
+                Some(block) => return block,
+                None => self.inputs[k].slot,
+            },
+        };
+        &self.slots[slot][..self.n * size]
     }
 }
 
@@ -274,7 +271,10 @@ impl Input {
         let (stride, is_in_row) = (walk.row_stride(k), cursor.column + n <= walk.row_len());
         let at = cursor.at[k] + cursor.column * stride;
         if self.is_linear || (stride == 1 && is_in_row) {
-            return Some(&bytes[at * self.size..][..n * self.size]);
+            let (block, others) = bytes[at * self.size..].split_at(n * self.size);
+            // The next one comes into the cache while this one is computed with.
+            prefetch(&others[..others.len().min(BLOCK * self.size)]);
+            return Some(block);
         }
         if stride == 0 && is_in_row {
             if *repeated != Some(at) {
@@ -333,28 +333,40 @@ fn function(instruction: &Instruction, dtypes: &[DType]) -> Result<Function> {
     }
 }
 
-/// The buffers of registers, of which those that are free are used first.
-#[derive(Default)]
+/// Whether both are the same elements.
+fn is_same_place(a: &Tensor, b: &Tensor) -> bool {
+    (a.dtype(), a.sizes(), a.strides(), a.offset()) == (b.dtype(), b.sizes(), b.strides(), b.offset())
+}
+
+/// The slots behind those of the outputs: buffers, of which those that are free are used first.
 struct Buffers {
+    n_outputs: usize,
     sizes: Vec<usize>,
     free: Vec<usize>,
 }
 
 impl Buffers {
-    /// A buffer for a block of elements of this size.
+    fn behind(n_outputs: usize) -> Self {
+        Buffers { n_outputs, sizes: Vec::new(), free: Vec::new() }
+    }
+
+    /// A slot for a block of elements of this size.
     fn take(&mut self, size: usize) -> usize {
-        let bytes = BLOCK * size;
-        match self.free.iter().rposition(|it| self.sizes[*it] == bytes) {
+        let n_bytes = BLOCK * size;
+        match self.free.iter().rposition(|it| self.sizes[*it - self.n_outputs] == n_bytes) {
             Some(at) => self.free.swap_remove(at),
             None => {
-                self.sizes.push(bytes);
-                self.sizes.len() - 1
+                self.sizes.push(n_bytes);
+                self.n_outputs + self.sizes.len() - 1
             }
         }
     }
 
-    fn give_back(&mut self, buffer: usize) {
-        self.free.push(buffer);
+    /// Gives a slot back, unless it is that of an output.
+    fn give_back(&mut self, slot: usize) {
+        if slot >= self.n_outputs {
+            self.free.push(slot);
+        }
     }
 }
 
@@ -366,7 +378,7 @@ mod tests {
     use tracefx_exec::{Executor, Kernel};
     use tracefx_ir::Str;
     use tracefx_ops::{ArgSpec, ArgType, Value};
-    use tracefx_plan::{Argument, Operand};
+    use tracefx_plan::{Argument, Operand, Register};
 
     const DTYPES: [DType; 8] = [
         DType::Float32,

@@ -6,7 +6,7 @@ use crate::{Kernel, Kernels};
 use std::any::Any;
 use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
 use tracefx_ops::{Args, Registry, Value};
-use tracefx_plan::{Argument, Instruction, Register};
+use tracefx_plan::{Argument, Instruction};
 
 /// What a pointwise kernel is asked for.
 #[derive(Debug)]
@@ -24,7 +24,8 @@ pub type ElementFunction = Box<dyn Any + Send + Sync>;
 #[derive(Debug)]
 pub struct Binding {
     dtype: DType,
-    registers: Vec<(Register, Tensor)>,
+    /// What stands for the registers, in the order of the arguments.
+    registers: Vec<Tensor>,
     function: Option<ElementFunction>,
 }
 
@@ -57,10 +58,9 @@ impl Binding {
         self.dtype
     }
 
-    /// The register that this argument stands for; nothing of a tensor that the kernel made itself.
-    pub fn register(&self, tensor: &Tensor) -> Option<Register> {
-        let found = self.registers.iter().find(|(_, it)| it.storage().is_same(tensor.storage()));
-        found.map(|(register, _)| *register)
+    /// Which of the registers among the arguments this one stands for, counted from zero; nothing of a tensor that the kernel made itself.
+    pub fn register(&self, tensor: &Tensor) -> Option<usize> {
+        self.registers.iter().position(|it| it.storage().is_same(tensor.storage()))
     }
 
     /// Answers with the function.
@@ -86,7 +86,7 @@ pub fn element_function(
     let value = |it: &Argument| match it {
         Argument::Register(register) => {
             let tensor = Tensor::zeros(dtypes[register.0 as usize], &[1])?;
-            binding.registers.push((*register, tensor.clone()));
+            binding.registers.push(tensor.clone());
             Ok(Value::Tensor(tensor))
         }
         Argument::Value(value) => plain_value(value, &Symbols::default()),
