@@ -515,4 +515,68 @@ mod tests {
             assert_eq!(missing, others, "on {level:?}");
         }
     }
+
+    /// Of several parts, blocks and outputs: one that lies where an input was, one that holds an input, and two of one register.
+    #[test]
+    fn a_loop_of_several_parts_writes_all_outputs() {
+        let call = |op: &str, args: &[u32]| {
+            let numbers = if op.contains("add") { vec![Argument::Value(Operand::Int(1))] } else { vec![] };
+            let args = args.iter().map(|it| Argument::Register(Register(*it))).chain(numbers).collect();
+            Instruction { op: op.into(), args, dtype: DType::Float32 }
+        };
+        for sizes in [[3, 25_000], [25_000, 3], [1, 1], [0, 5], [300, 300]] {
+            let results = Level::on_each(|| {
+                let executor = Executor::new(registry(), crate::kernels());
+                let run = |op: &str, args: &[&Tensor]| {
+                    let args: Vec<_> = args.iter().map(|it| Value::Tensor((*it).clone())).collect();
+                    match executor.call(op, &args, &[]).unwrap().remove(0) {
+                        Value::Tensor(it) => it,
+                        other => panic!("{other:?}"),
+                    }
+                };
+                let whole = numbers(DType::Float32, &sizes, 1);
+                let (row, column) =
+                    (numbers(DType::Float32, &sizes[1..], 2), numbers(DType::Float32, &[sizes[0], 1], 3));
+                let n: usize = sizes.iter().product();
+                let turned = numbers(DType::Float32, &[n], 4).as_strided(&sizes, &[1, sizes[0]], 0).unwrap();
+                let a = run("aten.add.Tensor", &[&whole, &row]);
+                let b = run("aten.mul.Tensor", &[&a, &column]);
+                let c = run("aten.exp.default", &[&turned]);
+                let d = run("aten.sub.Tensor", &[&b, &c]);
+                let wanted = [d, b.clone(), turned.contiguous().unwrap(), b];
+                let own = whole.compact_copy().unwrap();
+                let outputs = [(); 3].map(|()| Tensor::zeros(DType::Float32, &sizes).unwrap());
+                let registers = [7, 5, 3, 5].map(Register);
+                let targets = [own.clone()].into_iter().chain(outputs);
+                let mut sub = call("aten.sub.Tensor", &[5, 6]);
+                sub.args.push(Argument::Value(Operand::Int(1)));
+                let step = Fused::Loop(Loop {
+                    sizes: sizes[..].into(),
+                    inputs: vec![own, row, column, turned],
+                    code: vec![
+                        call("aten.add.Tensor", &[0, 1]),
+                        call("aten.mul.Tensor", &[4, 2]),
+                        call("aten.exp.default", &[3]),
+                        sub,
+                    ],
+                    outputs: registers.into_iter().zip(targets).collect(),
+                });
+                prepare(&step).unwrap()(&step).unwrap();
+                let given: Vec<_> = step.results().into_iter().map(bytes).collect();
+                (given, wanted.each_ref().map(bytes).to_vec())
+            });
+            for (level, (given, wanted)) in results {
+                assert!(given == wanted, "{sizes:?} on {level:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn memory_that_is_read_at_other_places_is_not_written() {
+        let tensor = Tensor::zeros(DType::Float32, &[2, 2]).unwrap();
+        let turned = tensor.as_strided(&[2, 2], &[1, 2], 0).unwrap();
+        let outputs = vec![(Register(0), tensor)];
+        let step = Fused::Loop(Loop { sizes: [2, 2][..].into(), inputs: vec![turned], code: vec![], outputs });
+        assert_eq!(prepare(&step).unwrap()(&step).unwrap_err().code(), Code::InvalidArgument);
+    }
 }

@@ -101,3 +101,86 @@ impl<T> Loop<T> {
         Ok(dtypes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Action, Buffer, Fused, Plan, TensorId, TensorView};
+
+    /// A plan of one loop over two inputs, of `[2, 3]` and `[3]`, and a result of `[2, 3]`.
+    fn plan(change: impl FnOnce(&mut Loop<TensorId>, &mut Plan)) -> Plan {
+        let mut plan = Plan::default();
+        let sizes: [&[tracefx_sym::SymInt]; 3] = [&[2.into(), 3.into()], &[3.into()], &[2.into(), 3.into()]];
+        for (buffer, sizes) in [Buffer::Input(0), Buffer::Input(1), Buffer::Result].into_iter().zip(sizes) {
+            let buffer = plan.add_buffer(buffer);
+            plan.add_tensor(TensorView::row_major(buffer, DType::Float32, sizes));
+        }
+        let register = |it| Argument::Register(Register(it));
+        let add = vec![register(0), register(1), Argument::Value(Operand::Int(1))];
+        let mut it = Loop {
+            sizes: Dims::from_slice(&[2, 3]),
+            inputs: vec![TensorId(0), TensorId(1)],
+            code: vec![
+                Instruction { op: "aten.add.Tensor".into(), args: add, dtype: DType::Float32 },
+                Instruction { op: "aten.relu.default".into(), args: vec![register(2)], dtype: DType::Float32 },
+            ],
+            outputs: vec![(Register(3), TensorId(2))],
+        };
+        plan.inputs = vec![Operand::Tensor(TensorId(0)), Operand::Tensor(TensorId(1))];
+        plan.output = Operand::Tensor(TensorId(2));
+        change(&mut it, &mut plan);
+        plan.push("relu", Action::Fused(Fused::Loop(it)));
+        plan
+    }
+
+    #[test]
+    fn a_loop_prints_its_code() {
+        let plan = plan(|_, _| {});
+        plan.validate().unwrap();
+        assert_eq!(
+            plan.to_string(),
+            "plan(%0: f32[2, 3], %1: f32[3]):
+    %2: f32[2, 3] = loop([2, 3]: a = aten.add.Tensor(%0, %1, 1); b = aten.relu.default(a); store b -> %2)  # relu
+    return %2"
+        );
+    }
+
+    #[test]
+    fn a_loop_may_write_where_it_reads() {
+        plan(|it, _| it.outputs.push((Register(2), TensorId(0)))).validate().unwrap();
+    }
+
+    #[test]
+    fn loops_that_do_not_hold_together_are_refused() {
+        type Change = fn(&mut Loop<TensorId>, &mut Plan);
+        let cases: [(Change, &str); 7] = [
+            (|it, _| it.code[0].args[1] = Argument::Register(Register(2)), "which nothing has filled"),
+            (|it, _| it.outputs[0].0 = Register(4), "the register 4 is stored in a tensor of float32"),
+            (|it, _| it.code[1].dtype = DType::Bool, "the register 3 is stored in a tensor of float32"),
+            (
+                |it, _| it.code[0].args[2] = Argument::Value(Operand::Tensor(TensorId(0))),
+                "neither a register nor a number",
+            ),
+            (|it, _| it.code[0].args[2] = Argument::Value(Operand::List(vec![])), "neither a register nor a number"),
+            (|it, _| it.sizes = Dims::from_slice(&[3]), "in a loop over [3]"),
+            (|it, _| it.outputs[0] = (Register(3), TensorId(1)), "is no row-major tensor of [2, 3]"),
+        ];
+        for (change, words) in cases {
+            let problem = plan(change).validate().unwrap_err();
+            assert!(problem.message().contains(words), "{problem:?}");
+        }
+    }
+
+    #[test]
+    fn outputs_lie_apart() {
+        let turned = |it: &mut Loop<TensorId>, plan: &mut Plan| {
+            let view = TensorView { strides: vec![1.into(), 2.into()], ..plan.tensor(TensorId(0)).clone() };
+            it.inputs.push(plan.add_tensor(view));
+            it.outputs = vec![(Register(0), TensorId(0))];
+        };
+        let twice = |it: &mut Loop<TensorId>, _: &mut Plan| it.outputs.push((Register(3), TensorId(2)));
+        for plan in [plan(turned), plan(twice)] {
+            assert!(plan.validate().unwrap_err().message().contains("whose memory it uses in another way"));
+        }
+    }
+}
