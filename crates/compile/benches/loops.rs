@@ -68,10 +68,6 @@ fn main() {
             let mut target = vec![0f32; n];
             let copy = shortest(n_runs, || black_box(&mut target).copy_from_slice(black_box(&numbers)));
             let loops = run(compiled);
-            if std::env::var_os("ONLY").is_some() {
-                println!("{name} {n} {loops} {copy}");
-                continue;
-            }
             let times = json!({
                 "chain": name,
                 "elements": n,

@@ -18,6 +18,8 @@ use tracefx_exec::{PreparedFused, element_function};
 use tracefx_ops::registry;
 use tracefx_plan::{Fused, Instruction, Loop};
 
+/// Of loops over more elements than this, the next block comes into the cache while one is computed.
+const LONG: usize = 1 << 16;
 /// Rows shorter than this are gathered, several to a block.
 const SHORT_ROW: usize = 256;
 
@@ -194,14 +196,16 @@ impl Machine {
             let mut repeated: SmallVec<[Option<usize>; 8]> = self.inputs.iter().map(|_| None).collect();
             let mut read: SmallVec<[Option<&[u8]>; 8]> = SmallVec::new();
             let mut cursor = self.walk.cursor(from);
-            let row_len = self.walk.row_len();
+            let (row_len, is_long) = (self.walk.row_len(), self.n_elements > LONG);
             let mut left = n;
             while left > 0 {
                 let n = BLOCK.min(left).min(if row_len < SHORT_ROW { usize::MAX } else { row_len - cursor.column });
                 left -= n;
                 for ((slot, rest), size) in slots.iter_mut().zip(&mut rests).zip(&self.outputs) {
                     *slot = split(rest, n * size);
-                    prefetch(&rest[..BLOCK.min(left) * size]);
+                    if is_long {
+                        prefetch(&rest[..BLOCK.min(left) * size]);
+                    }
                 }
                 read.clear();
                 for (k, (input, source)) in self.inputs.iter().zip(sources).enumerate() {
@@ -212,7 +216,14 @@ impl Machine {
                             None
                         }
                         Source::Storage(storage) => {
-                            input.read(storage.bytes(), (&self.walk, k), &cursor, n, (buffer, &mut repeated[k]))
+                            let block =
+                                input.read(storage.bytes(), (&self.walk, k), &cursor, n, (buffer, &mut repeated[k]));
+                            block.map(|(block, next)| {
+                                if is_long {
+                                    prefetch(next);
+                                }
+                                block
+                            })
                         }
                     });
                     slots[input.slot] = buffer;
@@ -258,7 +269,7 @@ impl Blocks<'_, '_> {
 }
 
 impl Input {
-    /// The `n` elements from here on; nothing where they are gathered in the buffer. A repeated element, the position of which is noted, fills it for all
+    /// The `n` elements from here on, and the block that may be next; nothing where they are gathered in the buffer. A repeated element, the position of which is noted, fills it for all
     /// blocks that follow.
     fn read<'a>(
         &self,
@@ -267,14 +278,12 @@ impl Input {
         cursor: &Cursor,
         n: usize,
         (buffer, repeated): (&mut [u8], &mut Option<usize>),
-    ) -> Option<&'a [u8]> {
+    ) -> Option<(&'a [u8], &'a [u8])> {
         let (stride, is_in_row) = (walk.row_stride(k), cursor.column + n <= walk.row_len());
         let at = cursor.at[k] + cursor.column * stride;
         if self.is_linear || (stride == 1 && is_in_row) {
             let (block, others) = bytes[at * self.size..].split_at(n * self.size);
-            // The next one comes into the cache while this one is computed with.
-            prefetch(&others[..others.len().min(BLOCK * self.size)]);
-            return Some(block);
+            return Some((block, &others[..others.len().min(BLOCK * self.size)]));
         }
         if stride == 0 && is_in_row {
             if *repeated != Some(at) {
