@@ -371,6 +371,8 @@ fn call(step: &Step, n_values: usize) -> (String, Vec<usize>, Vec<Arg>) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn programs_give_the_same_bits(
         sizes in prop_oneof![[0..4usize, 0..4usize, 0..6usize], Just([2, 3, 700]), Just([40, 30, 3]), Just([1, 9, 5000])],
