@@ -12,13 +12,17 @@ fn numbers(n: usize, seed: usize) -> Vec<f32> {
     (0..n).map(|at| ((at * 7 + seed * 13) as f32 * 0.37).sin() * 2.0).collect()
 }
 
+fn nans(n: usize) -> Vec<f32> {
+    std::iter::repeat_n(f32::NAN, n).collect()
+}
+
 fn tensor(sizes: &[usize], seed: usize) -> Tensor {
     Tensor::from_slice(&numbers(sizes.iter().product(), seed), sizes).unwrap()
 }
 
 /// The same numbers, not at the beginning of their storage.
 fn shifted(tensor: &Tensor) -> Tensor {
-    let mut data = vec![f32::NAN; 3];
+    let mut data = nans(3);
     data.extend(tensor.to_vec::<f32>().unwrap());
     let all = Tensor::from_slice(&data, &[data.len()]).unwrap();
     all.as_strided(tensor.sizes(), &contiguous_strides(tensor.sizes()), 3).unwrap()
@@ -35,7 +39,7 @@ fn turned(tensor: &Tensor) -> Tensor {
 /// A result in a storage that is longer, and holds anything.
 fn result(sizes: &[usize]) -> Tensor {
     let n: usize = sizes.iter().product();
-    let all = Tensor::from_slice(&vec![f32::NAN; n + 5], &[n + 5]).unwrap();
+    let all = Tensor::from_slice(&nans(n + 5), &[n + 5]).unwrap();
     all.as_strided(sizes, &contiguous_strides(sizes), 0).unwrap()
 }
 
@@ -332,7 +336,7 @@ fn what_is_not_a_number_stays_so() {
         for activation in ACTIVATIONS {
             let step = Sizes { channels, ..sizes }.step([false; 5], activation, false);
             let Fused::Convolution(it) = &step else { unreachable!() };
-            let input = Tensor::from_slice(&vec![f32::NAN; it.input.numel()], it.input.sizes()).unwrap();
+            let input = Tensor::from_slice(&nans(it.input.numel()), it.input.sizes()).unwrap();
             let step = Fused::Convolution(Convolution { input, ..it.clone() });
             prepare(&step).unwrap()(&step).unwrap();
             assert!(step.results()[0].to_vec::<f32>().unwrap().iter().all(|it| it.is_nan()), "{activation:?}");
