@@ -116,6 +116,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   save: (it) => save(program(), it),
   saveTo: (it) => saveTo(program(), "never.pt2", it),
   "ProgramModule.runWith": (it) => program().module().runWith([x()], it),
+  "ProgramModule.profile": (it) => program().module().profile([x()], it),
   "ProgramModule.runFlat": (it) => program().module().runFlat([x()], it),
   "GraphSignature.getReplaceHook": (it) => new GraphSignature([], []).getReplaceHook(it),
   normalizedArguments: (it) => normalizedArguments(relu(), traced(), it),

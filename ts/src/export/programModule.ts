@@ -16,7 +16,7 @@ import type { CallSignature, ProgramParts } from "./program.ts";
 import { givenTensor, isGivenArray } from "./givenArrays.ts";
 import { type Argument, type InputSpec, isGradient } from "./signature.ts";
 import { flattenCall, unflatten } from "./tree.ts";
-import { checkList, checkOptions, checkText } from "../base/given.ts";
+import { checkGiven, checkList, checkOptions, checkText } from "../base/given.ts";
 
 type EngineRunner = ReturnType<ReturnType<Engine["Program"]["open"]>["runner"]>;
 
@@ -80,7 +80,7 @@ export class ProgramModule implements Disposable {
   }
 
   /**
-   * Calls the program, and tells how far it is. A signal stops it before its next node: what the nodes before wrote to
+   * Calls the program, and tells how far it is. A signal stops it before its next step: what the steps before wrote to
    * buffers and inputs stays.
    *
    * @example
@@ -128,7 +128,7 @@ export class ProgramModule implements Disposable {
    * ```
    */
   explain(args: readonly unknown[]): PlanReport {
-    return this.#report("explain", args, () => undefined);
+    return reportOf(this, "explain", args, () => undefined);
   }
 
   /**
@@ -143,33 +143,12 @@ export class ProgramModule implements Disposable {
   profile(args: readonly unknown[], options: { readonly times?: number } = {}): PlanReport {
     checkOptions("profile", options, ["times"]);
     const { times = 10 } = options;
-    return this.#report("profile", args, (runner, words, milliseconds) =>
+    checkGiven("profile", Number.isInteger(times) && times > 0, "options.times, a whole number from 1 on");
+    return reportOf(this, "profile", args, (runner, words, milliseconds) =>
       stepTimes(times, (watch) => {
         for (const it of takeLeaves(watched(runner, words, watch, milliseconds))) {
           if (it instanceof Tensor) it.dispose();
         }
-      }),
-    );
-  }
-
-  #report(
-    name: string,
-    args: readonly unknown[],
-    timed: (runner: EngineRunner, words: Uint32Array, milliseconds: number | undefined) => Float64Array | undefined,
-  ): PlanReport {
-    checkList(name, "args", args);
-    const { parts, runner, milliseconds } = live(this);
-    const leaves = flattenCall(args, rootSignature(parts).inSpec, parts);
-    const specs = parts.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");
-    const given = leaves.some(isGivenArray) ? tensorsOf(leaves, specs, parts, false) : leaves;
-    const kinds = specs.map((spec) => kindOf(spec.arg));
-    return whileRunning(this, () =>
-      withLeaves(given, kinds, (words) => {
-        const times = timed(runner, words, milliseconds);
-        const as = (format: string): string => call(() => runner.explain(words, times, format));
-        const report = JSON.parse(as("json")) as PlanContents;
-        const text = as("text");
-        return { ...report, chromeTrace: as("trace"), toString: () => text };
       }),
     );
   }
@@ -203,6 +182,30 @@ export class ProgramModule implements Disposable {
   [Symbol.dispose](): void {
     this.dispose();
   }
+}
+
+/** What the plan for these inputs is made of, with what `timed` tells of its steps. */
+function reportOf(
+  module: ProgramModule,
+  name: string,
+  args: readonly unknown[],
+  timed: (runner: EngineRunner, words: Uint32Array, milliseconds: number | undefined) => Float64Array | undefined,
+): PlanReport {
+  const { parts, runner, milliseconds } = live(module);
+  checkList(name, "args", args);
+  const leaves = flattenCall(args, rootSignature(parts).inSpec, parts);
+  const specs = parts.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");
+  const given = leaves.some(isGivenArray) ? tensorsOf(leaves, specs, parts, false) : leaves;
+  const kinds = specs.map((spec) => kindOf(spec.arg));
+  return whileRunning(module, () =>
+    withLeaves(given, kinds, (words) => {
+      const times = timed(runner, words, milliseconds);
+      const as = (format: string): string => call(() => runner.explain(words, times, format));
+      const contents = JSON.parse(as("json")) as PlanContents;
+      const [text, chromeTrace] = [as("text"), as("trace")];
+      return { ...contents, chromeTrace, toString: () => text };
+    }),
+  );
 }
 
 /** Runs the body while nothing of the module is freed. */
