@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tracefx_compile::{Precision, compile};
 use tracefx_core::{Code, Result, Tensor};
-use tracefx_exec::{BoundPlan, Watch, fits, plan};
+use tracefx_exec::{BoundPlan, Preparations, Watch, fits, plan};
 use tracefx_ir::{GraphModule, TensorMeta};
 use tracefx_ops::Value;
 use tracefx_plan::Plan;
@@ -23,6 +23,8 @@ const MAX_IDLE: usize = 2;
 pub(crate) struct Plans {
     /// What they may change in the numbers.
     precision: Precision,
+    /// What they have made of weights.
+    preparations: Preparations,
     known: Mutex<Vec<Planned>>,
     /// Whether the module is one that is not planned.
     is_refused: AtomicBool,
@@ -84,7 +86,10 @@ impl Plans {
         };
         let mut bound = match idle {
             Some(bound) => bound,
-            None => BoundPlan::new(Arc::clone(&plan), executor.registry(), executor.kernels()).ok()?,
+            None => {
+                let (plan, preparations) = (Arc::clone(&plan), &self.preparations);
+                BoundPlan::sharing(plan, executor.registry(), executor.kernels(), preparations).ok()?
+            }
         };
         let result = bound.run(executor, inputs, loop_steps, watch);
         self.give(&plan, Some(bound));

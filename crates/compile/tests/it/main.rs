@@ -2,4 +2,5 @@
 
 mod convolutions;
 mod loops;
+mod products;
 mod reference;

@@ -4,9 +4,10 @@
 //! bound once, arguments and all; a step on an input or a result of the run is bound for each.
 
 use super::operands::{Symbols, learn_number, plain_value};
+use super::preparations::{Preparation, Preparations};
 use crate::higher_order::{self, Operands};
 use crate::run::{Run, Running, Watch};
-use crate::{Executor, Kernel, Kernels, PrepareFused, Prepared, PreparedFused, assign};
+use crate::{Executor, Kernel, Kernels, PrepareFused, Prepared, assign};
 use std::cell::RefCell;
 use std::fmt;
 use std::mem::take;
@@ -55,19 +56,19 @@ struct Call {
     kernel: Option<Kernel>,
     /// The arguments that are the program's own, with their storages.
     constants: Vec<(usize, Storage)>,
-    prepared: Preparation,
+    prepared: Constants,
 }
 
 /// What runs a fused step.
+#[derive(Debug)]
 struct FusedWork {
     prepare: PrepareFused,
-    made: Option<Box<PreparedFused>>,
-    /// What it was made of, and the versions.
-    of: Vec<(Storage, u64)>,
+    preparations: Preparations,
+    made: Option<Arc<Preparation>>,
 }
 
 /// What the kernel made of the constant arguments.
-enum Preparation {
+enum Constants {
     /// It was not asked yet.
     Unknown,
     Nothing,
@@ -101,10 +102,27 @@ impl BoundPlan {
     /// `GraphInvalid` where the plan does not hold together ([`Plan::validate`]); `NotImplemented` where an operator or its
     /// kernel is not there; `OutOfMemory`.
     pub fn new(plan: Arc<Plan>, registry: &Registry, kernels: &Kernels) -> Result<Self> {
+        Self::sharing(plan, registry, kernels, &Preparations::default())
+    }
+
+    /// As [`BoundPlan::new`], with what other plans have made of the same weights.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn sharing(
+        plan: Arc<Plan>,
+        registry: &Registry,
+        kernels: &Kernels,
+        preparations: &Preparations,
+    ) -> Result<Self> {
         plan.validate()?;
         let sizes = plan.buffer_sizes();
         let storages = storages(&plan, &sizes)?;
-        let work = plan.steps.iter().map(|step| work_of(&plan, step, registry, kernels)).collect::<Result<Vec<_>>>()?;
+        let work = plan
+            .steps
+            .iter()
+            .map(|step| work_of(&plan, step, (registry, kernels, preparations)))
+            .collect::<Result<Vec<_>>>()?;
         let is_fixed = |buffer: usize| match &plan.buffers[buffer] {
             Buffer::Constant(_) => true,
             Buffer::Scratch => sizes[buffer].is_some(),
@@ -418,39 +436,28 @@ impl Call {
         let Some(Kernel::Prepare { prepare, .. }) = self.kernel else { return None };
         let versions = || self.constants.iter().map(|(_, storage)| storage.version());
         let is_known = match &self.prepared {
-            Preparation::Unknown => false,
-            Preparation::Nothing => true,
-            Preparation::Done(_, known) => versions().eq(known.iter().copied()),
+            Constants::Unknown => false,
+            Constants::Nothing => true,
+            Constants::Done(_, known) => versions().eq(known.iter().copied()),
         };
         if !is_known {
             let known = versions().collect();
             let is_constant = |at: usize| self.constants.iter().any(|(it, _)| *it == at);
             // What is refused here, or finds no memory, is the kernel's to refuse.
             let made = if self.constants.is_empty() { None } else { prepare(args, &is_constant).unwrap_or_default() };
-            self.prepared = made.map_or(Preparation::Nothing, |it| Preparation::Done(it, known));
+            self.prepared = made.map_or(Constants::Nothing, |it| Constants::Done(it, known));
         }
-        if let Preparation::Done(prepared, _) = &self.prepared { Some(&**prepared) } else { None }
+        if let Constants::Done(prepared, _) = &self.prepared { Some(&**prepared) } else { None }
     }
 }
 
 impl FusedWork {
-    fn run(&mut self, fused: &Fused<Tensor>) -> Result<()> {
-        let parameters = fused.parameters();
-        let is_known = |(at, (storage, version)): (&Tensor, &(Storage, u64))| {
-            at.storage().is_same(storage) && storage.version() == *version
+    fn run(&mut self, step: &Fused<Tensor>) -> Result<()> {
+        let made = match self.made.take().filter(|it| it.is_of(step)) {
+            Some(made) => made,
+            None => self.preparations.prepared(self.prepare, step)?,
         };
-        if self.made.is_none() || !parameters.iter().copied().zip(&self.of).all(is_known) {
-            self.made = None;
-            self.of = parameters.iter().map(|it| (it.storage().clone(), it.storage().version())).collect();
-            self.made = Some((self.prepare)(fused)?);
-        }
-        self.made.as_ref().map_or(Ok(()), |run| run(fused))
-    }
-}
-
-impl fmt::Debug for FusedWork {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FusedWork").field("of", &self.of).finish_non_exhaustive()
+        self.made.insert(made).run(step)
     }
 }
 
@@ -516,7 +523,11 @@ fn placed(plan: &Plan, operand: &Operand, value: &Value<Tensor>, symbols: &mut S
     }
 }
 
-fn work_of(plan: &Plan, step: &Step, registry: &Registry, kernels: &Kernels) -> Result<Work> {
+fn work_of(
+    plan: &Plan,
+    step: &Step,
+    (registry, kernels, preparations): (&Registry, &Kernels, &Preparations),
+) -> Result<Work> {
     let (op, args, results) = match &step.action {
         Action::Call { op, args, results } => (op, args, results),
         Action::Copy { .. } => return Ok(Work::Copy),
@@ -524,11 +535,12 @@ fn work_of(plan: &Plan, step: &Step, registry: &Registry, kernels: &Kernels) -> 
             let what =
                 || Diagnostic::new(Code::NotImplemented, format!("there is no kernel for a fused {}", fused.name()));
             let prepare = kernels.fused().ok_or_else(what)?;
-            return Ok(Work::Fused(FusedWork { prepare, made: None, of: Vec::new() }));
+            return Ok(Work::Fused(FusedWork { prepare, preparations: preparations.clone(), made: None }));
         }
         Action::ControlFlow { plans, .. } => {
-            let bound =
-                plans.iter().map(|it| BoundPlan::new(Arc::new(it.clone()), registry, kernels).map(RefCell::new));
+            let bound = plans
+                .iter()
+                .map(|it| BoundPlan::sharing(Arc::new(it.clone()), registry, kernels, preparations).map(RefCell::new));
             return bound.collect::<Result<_>>().map(Work::ControlFlow);
         }
     };
@@ -546,7 +558,7 @@ fn work_of(plan: &Plan, step: &Step, registry: &Registry, kernels: &Kernels) -> 
         _ => None,
     };
     let constants = args.iter().enumerate().filter_map(|(at, it)| Some((at, storage(it)?))).collect();
-    Ok(Work::Call(Call { op, kernel, constants, prepared: Preparation::Unknown }))
+    Ok(Work::Call(Call { op, kernel, constants, prepared: Constants::Unknown }))
 }
 
 /// Of each buffer, whether the step that writes it first writes all of it.

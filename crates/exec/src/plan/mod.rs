@@ -6,8 +6,10 @@
 
 mod bound;
 mod operands;
+mod preparations;
 mod trace;
 
 pub use bound::{BoundPlan, fits};
 pub(crate) use operands::{Symbols, plain_value};
+pub use preparations::Preparations;
 pub use trace::plan;

@@ -1,0 +1,82 @@
+//! Products with constant weights: what becomes one step, and how often a weight is packed.
+
+use crate::reference::{Net, check, noise, snapshot};
+use std::sync::Arc;
+use tracefx_compile::{Precision, compile};
+use tracefx_core::Tensor;
+use tracefx_cpu::kernels;
+use tracefx_exec::{BoundPlan, Executor, Interpreter, LOOP_STEPS, Preparations, plan};
+use tracefx_ir::{Arg, Attribute, GraphModule, TensorMeta};
+use tracefx_ops::{Value, registry};
+
+/// `gelu(x @ w.T + b) @ w + x`, of rows that may have any number of dimensions.
+fn feed_forward() -> GraphModule {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let (weight, bias) = (net.weight(&[24, 8]), net.weight(&[24]));
+    let y = net.aten("linear.default", vec![x.into(), weight.into(), bias.into()]);
+    let y = net.aten("gelu.default", vec![y.into()]);
+    let y = net.aten("matmul.default", vec![y.into(), weight.into()]);
+    let y = net.aten("add.Tensor", vec![x.into(), y.into()]);
+    net.finish(&[y])
+}
+
+#[test]
+fn a_feed_forward_block_is_two_steps() {
+    let plan = check(&feed_forward(), &[noise(&[2, 3, 8], 0)], Precision::Fast);
+    snapshot("a_feed_forward_block_is_two_steps", &plan);
+}
+
+#[test]
+fn a_product_whose_weight_is_computed_or_whose_rows_are_turned_is_a_call() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let weight = net.weight(&[8, 8]);
+    let row = net.aten("select.int", vec![x.into(), Arg::Int(0), Arg::Int(0)]);
+    let vector = net.aten("matmul.default", vec![row.into(), weight.into()]);
+    let square = net.aten("mm.default", vec![x.into(), x.into()]);
+    let scaled = net.aten("mul.Tensor", vec![weight.into(), Arg::Float(2.0)]);
+    let computed = net.aten("mm.default", vec![x.into(), scaled.into()]);
+    let turned = net.aten("t.default", vec![x.into()]);
+    let turned = net.aten("mm.default", vec![turned.into(), weight.into()]);
+    let plan = check(&net.finish(&[vector, square, computed, turned]), &[noise(&[8, 8], 0)], Precision::Fast);
+    // The product of a vector is one of a row.
+    assert_eq!(plan.to_string().matches("product(").count(), 1, "{plan}");
+}
+
+#[test]
+fn a_weight_is_packed_once_for_all_sizes_and_again_when_it_changes() {
+    let module = feed_forward();
+    let executor = Executor::new(registry(), kernels());
+    let preparations = Preparations::default();
+    let mut plans: Vec<(Tensor, BoundPlan)> = [2, 5]
+        .into_iter()
+        .map(|n| {
+            let x = noise(&[n, 8], n);
+            let traced = plan(&module, &[Value::Tensor(TensorMeta::of(&x))], registry(), kernels()).unwrap();
+            let plan = Arc::new(compile(traced, registry(), kernels(), Precision::Fast));
+            (x, BoundPlan::sharing(plan, registry(), kernels(), &preparations).unwrap())
+        })
+        .collect();
+    let mut run = |module: &GraphModule| {
+        for (x, bound) in &mut plans {
+            let inputs = [Value::Tensor(x.clone())];
+            let given = bound.run(executor, &inputs, LOOP_STEPS, &mut |_, _| Ok(())).unwrap();
+            let wanted = Interpreter::new(module, executor).run(&inputs).unwrap();
+            let numbers = |it: &Value<Tensor>| {
+                let mut res = Vec::new();
+                it.for_each_tensor(&mut |it| res.extend(it.to_vec::<f32>().unwrap()));
+                res
+            };
+            for (given, wanted) in numbers(&given).into_iter().zip(numbers(&wanted)) {
+                assert!((given - wanted).abs() < 1e-4, "{given} {wanted}");
+            }
+        }
+    };
+    run(&module);
+    let n_packed = format!("{preparations:?}").matches("Product(").count();
+    let Attribute::Tensor { tensor, .. } = module.attribute("w0").unwrap() else { panic!("a weight is a tensor") };
+    executor.call("aten.mul_.Scalar", &[Value::Tensor(tensor.clone()), Value::Float(0.5)], &[]).unwrap();
+    run(&module);
+    assert_eq!((n_packed, format!("{preparations:?}").matches("Product(").count()), (2, 2));
+}
