@@ -8,7 +8,7 @@ use crate::uses::Uses;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tracefx_core::DType;
-use tracefx_ops::{Registry, Tags};
+use tracefx_ops::{Op, Registry, Tags};
 use tracefx_plan::{
     Action, Buffer, BufferId, Convolution, Fused, Operand, Plan, Pool, PoolReduction, Step, TensorId, TensorView,
 };
@@ -38,8 +38,9 @@ pub(crate) fn channels_last(plan: &mut Plan, registry: &Registry) {
         }
     }
     plan.output.for_each_tensor(&mut note);
+    let opaque = opaque(plan, registry);
     let steps = std::mem::take(&mut plan.steps);
-    let mut layout = Layout { plan, uses, views, region: HashSet::new(), copies: HashMap::new() };
+    let mut layout = Layout { plan, uses, views, opaque, region: HashSet::new(), copies: HashMap::new() };
     for (at, step) in steps.into_iter().enumerate() {
         match at_last.get(&at) {
             Some(found) => layout.convolution(found, step.node),
@@ -138,6 +139,8 @@ struct Layout<'a> {
     uses: Uses,
     /// The tensors of each buffer that are looked at.
     views: Vec<Vec<TensorId>>,
+    /// The buffers that stay as they are.
+    opaque: HashSet<BufferId>,
     /// The buffers that are channels-last.
     region: HashSet<BufferId>,
     /// Channels-last copies of tensors.
@@ -285,8 +288,8 @@ impl Layout<'_> {
     fn result(&mut self, id: TensorId) -> (TensorId, Option<Action>) {
         let view = self.plan.tensor(id).clone();
         let used = self.uses.buffer(view.buffer);
-        let is_inner =
-            matches!(self.plan.buffer(view.buffer), Buffer::Scratch) && !used.is_outer && used.writers.len() == 1;
+        let is_own = matches!(self.plan.buffer(view.buffer), Buffer::Scratch) && !self.opaque.contains(&view.buffer);
+        let is_inner = is_own && !used.is_outer && used.writers.len() == 1;
         let images = self.permuted(id);
         let views = &self.views[view.buffer.0 as usize];
         let sizes = self.plan.tensor(images).sizes.clone();
@@ -312,6 +315,22 @@ impl Layout<'_> {
         let from = self.plan.add_tensor(seen);
         (images, Some(Action::Copy { from, to: id }))
     }
+}
+
+/// The buffers that custom operators and graphs of control flow look at: they may go by the strides of what they are given.
+fn opaque(plan: &Plan, registry: &Registry) -> HashSet<BufferId> {
+    let is_opaque = |action: &Action| match action {
+        Action::Call { op, .. } => registry.get(op).is_none_or(Op::is_custom),
+        Action::ControlFlow { .. } => true,
+        Action::Fused(_) | Action::Copy { .. } => false,
+    };
+    let mut res = HashSet::new();
+    for step in plan.steps.iter().filter(|it| is_opaque(&it.action)) {
+        step.action.for_each_tensor(&mut |it| {
+            res.insert(plan.tensor(it).buffer);
+        });
+    }
+    res
 }
 
 /// A number for height and one for width; a single one counts for both.

@@ -1,10 +1,10 @@
 //! Operators of one's own: defined, called, in programs that PyTorch exported, decomposed, differentiated, refused.
 
 use std::path::Path;
-use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
+use tracefx_core::{Code, DType, Diagnostic, Result, Scalar, Tensor};
 use tracefx_engine::{Library, Limits, Runner, Support, open, read_inputs, read_tensors};
 use tracefx_export::{ExportedProgram, default_decompositions};
-use tracefx_ir::{Arg, Graph, GraphModule};
+use tracefx_ir::{Arg, Attribute, Graph, GraphModule, TensorKind};
 use tracefx_ops::{Args, CustomOp, Expr, Output, Value};
 
 const SCALE_ADD: &str = "fxtest::scale_add(Tensor x, Tensor y, float alpha=2., str names=\"n\") -> Tensor";
@@ -97,6 +97,33 @@ fn recorded_programs_run_once_their_operators_are_defined() {
     for name in ["custom_op", "custom_op_mutating", "custom_op_mutating__core"] {
         check_recorded(&fxtest(), &program(name), name);
     }
+}
+
+#[test]
+fn kernels_are_given_images_as_pytorch_lays_them_out() {
+    let library = one(custom("fxtest::dense(Tensor x) -> Tensor").shape(like_first), |args| {
+        let x = args.tensor(0)?;
+        assert!(x.is_contiguous(), "{x:?}");
+        Ok(vec![Value::Tensor(x.compact_copy()?)])
+    });
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    let weight = graph.get_attr("weight");
+    let pair = |it: i64| Arg::List(vec![Arg::Int(it); 2]);
+    let options = vec![pair(1), pair(1), pair(1), Arg::Bool(false), pair(0), Arg::Int(1)];
+    let args = [x.into(), weight.into(), Arg::None].into_iter().chain(options).collect();
+    let y = graph.call_function("torch.ops.aten.convolution.default", args, vec![]);
+    let y = graph.call_function("torch.ops.fxtest.dense.default", vec![y.into()], vec![]);
+    graph.output(y.into());
+    let mut module = GraphModule::new(graph);
+    let ones = |sizes: &[usize]| Tensor::full(DType::Float32, sizes, Scalar::Float(1.0)).unwrap();
+    let weight = Attribute::Tensor { tensor: ones(&[2, 3, 3, 3]), kind: TensorKind::Parameter };
+    module.attributes.insert("weight".into(), weight);
+    let inputs = [Value::Tensor(ones(&[1, 3, 4, 5]))];
+    let runner = library.runner(&library.export(&module, &inputs).unwrap()).unwrap();
+    let report = runner.explain(&inputs).unwrap();
+    assert!(report.steps.iter().any(|it| it.step == "convolution"), "{report}");
+    assert_eq!(floats(&runner.run(&inputs).unwrap()[0])[6], 27.0);
 }
 
 #[test]
