@@ -1,7 +1,7 @@
 //! Convolutions and products with what follows them: a batch normalisation, a residual, an activation. Finds them; what is made of
 //! them is for [`layout`](crate::layout) and [`products`](crate::products) to say.
 
-use crate::uses::Uses;
+use crate::uses::{Uses, any_within};
 use std::collections::HashSet;
 use tracefx_core::DType;
 use tracefx_plan::{Action, Activation, BatchNorm, Buffer, Epilogue, Operand, Plan, TensorId};
@@ -103,6 +103,10 @@ impl Chain {
                 return None;
             }
             let sizes = dense_sizes(plan, result)?;
+            // Images stay images: only rows may be seen in other sizes.
+            if norm_channels.is_some() && dense_sizes(plan, self.result)? != sizes {
+                return None;
+            }
             let mut epilogue = self.epilogue.clone();
             match op {
                 "aten._native_batch_norm_legit_no_training.default" => {
@@ -164,7 +168,7 @@ impl Chain {
             let mut is_changed = false;
             plan.steps[step].action.for_each_tensor(&mut |it| {
                 let writers = uses.writers(plan, plan.tensor(it).buffer);
-                is_changed |= writers.iter().any(|it| (step + 1..at).contains(it));
+                is_changed |= any_within(writers, step + 1..at);
             });
             is_changed
         })

@@ -8,9 +8,11 @@ use crate::uses::Uses;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tracefx_core::DType;
+use tracefx_exec::Kernels;
 use tracefx_ops::{Op, Registry, Tags};
 use tracefx_plan::{
-    Action, Buffer, BufferId, Convolution, Fused, Operand, Plan, Pool, PoolReduction, Step, TensorId, TensorView,
+    Action, Buffer, BufferId, Convolution, Extent, Fused, Operand, Plan, Pool, PoolReduction, Step, TensorId,
+    TensorView,
 };
 use tracefx_sym::SymInt;
 
@@ -18,7 +20,7 @@ use tracefx_sym::SymInt;
 const ORDER: [usize; 4] = [0, 2, 3, 1];
 
 /// Puts convolutions with what follows them into one step each.
-pub(crate) fn channels_last(plan: &mut Plan, registry: &Registry) {
+pub(crate) fn channels_last(plan: &mut Plan, registry: &Registry, kernels: &Kernels) {
     let uses = Uses::of(plan, registry);
     let found = convolutions(plan, &uses, registry);
     if found.is_empty() {
@@ -38,7 +40,7 @@ pub(crate) fn channels_last(plan: &mut Plan, registry: &Registry) {
         }
     }
     plan.output.for_each_tensor(&mut note);
-    let opaque = opaque(plan, registry);
+    let opaque = opaque(plan, registry, kernels);
     let steps = std::mem::take(&mut plan.steps);
     let mut layout = Layout { plan, uses, views, opaque, region: HashSet::new(), copies: HashMap::new() };
     for (at, step) in steps.into_iter().enumerate() {
@@ -119,7 +121,8 @@ fn convolution(plan: &Plan, uses: &Uses, taken: &HashSet<usize>, at: usize) -> O
     let result = tensor(results.first())?;
     let sizes: [usize; 4] = dense_sizes(plan, result)?.try_into().ok()?;
     let image = plan.tensor(input);
-    let is_image = image.dtype == DType::Float32 && image.known().is_some_and(|it| it.sizes.len() == 4);
+    let is_image = |it: &Extent| it.sizes.len() == 4 && !it.sizes.contains(&0);
+    let is_image = image.dtype == DType::Float32 && image.known().as_ref().is_some_and(is_image);
     let are_weights =
         is_weight(plan, uses, weight, None) && bias.is_none_or(|it| is_weight(plan, uses, it, Some(&[sizes[1]])));
     let Some(Operand::Int(groups)) = args.get(8) else { return None };
@@ -144,7 +147,7 @@ struct Layout<'a> {
     /// The buffers that are channels-last.
     region: HashSet<BufferId>,
     /// Channels-last copies of tensors.
-    copies: HashMap<(BufferId, Vec<usize>, usize), TensorId>,
+    copies: HashMap<(BufferId, Extent), TensorId>,
 }
 
 impl Layout<'_> {
@@ -268,7 +271,7 @@ impl Layout<'_> {
         let images = self.permuted(id);
         let view = self.plan.tensor(images);
         let Some(extent) = view.known().filter(|it| !it.is_row_major()) else { return images };
-        let key = (view.buffer, extent.strides.to_vec(), extent.offset);
+        let key = (view.buffer, extent);
         // A copy is good for as long as nobody writes to what it is a copy of.
         let n_writers = usize::from(!matches!(self.plan.buffer(view.buffer), Buffer::Input(_) | Buffer::Constant(_)));
         let is_fixed = self.uses.writers(self.plan, view.buffer).len() <= n_writers;
@@ -317,10 +320,15 @@ impl Layout<'_> {
     }
 }
 
-/// The buffers that custom operators and graphs of control flow look at: they may go by the strides of what they are given.
-fn opaque(plan: &Plan, registry: &Registry) -> HashSet<BufferId> {
+/// The buffers that are looked at by what may go by strides: graphs of control flow, operators that are custom or decomposed when they run, random ones,
+/// which draw numbers in the order of memory, and those that give a view of memory.
+fn opaque(plan: &Plan, registry: &Registry, kernels: &Kernels) -> HashSet<BufferId> {
+    let goes_by_strides = |op: &str| {
+        let is_plain = |it: &Op| !it.is_custom() && !it.def.tags.has(Tags::RANDOM);
+        !registry.get(op).is_some_and(is_plain) || kernels.get(op).is_none() || op.contains("as_strided")
+    };
     let is_opaque = |action: &Action| match action {
-        Action::Call { op, .. } => registry.get(op).is_none_or(Op::is_custom),
+        Action::Call { op, .. } => goes_by_strides(op),
         Action::ControlFlow { .. } => true,
         Action::Fused(_) | Action::Copy { .. } => false,
     };

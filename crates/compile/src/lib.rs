@@ -22,7 +22,8 @@ use tracefx_plan::{Action, Plan};
 pub enum Precision {
     /// Nothing: each operator is rounded as it is by itself.
     Strict,
-    /// The last bits: batch normalisations are folded into weights, and sums have other orders.
+    /// The last bits: batch normalisations are folded into weights, and sums have other orders. Beside a number that is not finite, or very large,
+    /// a convolution may give what is no number, or fewer digits, at up to six places around it (Winograd's algorithm).
     #[default]
     Fast,
 }
@@ -54,7 +55,7 @@ pub fn compile(mut plan: Plan, registry: &Registry, kernels: &Kernels, precision
     }
     in_place::without_copies(&mut plan, registry);
     if precision == Precision::Fast {
-        layout::channels_last(&mut plan, registry);
+        layout::channels_last(&mut plan, registry, kernels);
         products::products(&mut plan, registry);
     }
     loops::fuse_loops(&mut plan, registry, kernels);

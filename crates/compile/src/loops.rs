@@ -4,7 +4,7 @@
 //! A call joins the group of a step whose result it reads, where both have the same sizes. The group runs where its last member stood.
 //! So nothing between its members may write what they read, nor read or write what they write. Every group saves the memory traffic of what only its members read.
 
-use crate::uses::Uses;
+use crate::uses::{Uses, within};
 use std::collections::BTreeMap;
 use tracefx_core::Dims;
 use tracefx_exec::{Kernels, element_function};
@@ -147,33 +147,34 @@ impl<'a> Grouping<'a> {
 
     /// The last step before this one that writes to the memory of a tensor.
     fn last_writer(&self, tensor: TensorId, before: usize) -> Option<usize> {
-        self.uses.buffer(self.plan.tensor(tensor).buffer).writers.iter().rev().copied().find(|it| *it < before)
+        let writers = &self.uses.buffer(self.plan.tensor(tensor).buffer).writers;
+        writers[..writers.partition_point(|it| *it < before)].last().copied()
     }
 
     /// Whether these steps, in order, can be one.
     fn can_be(&self, group: &[usize]) -> bool {
         let last = group[group.len() - 1];
-        let is_between = |first: usize, it: usize| first < it && it < last && group.binary_search(&it).is_err();
+        let any_between =
+            |first: usize, steps: &[usize]| within(steps, first + 1..last).any(|it| group.binary_search(&it).is_err());
         let holds = |at: usize| {
             let Some(member) = &self.members[at] else { return false };
             let written = self.uses.buffer(self.plan.tensor(member.writes).buffer);
-            let is_unseen = !written.readers.iter().chain(&written.writers).any(|it| is_between(at, *it));
+            let is_unseen = !any_between(at, &written.readers) && !any_between(at, &written.writers);
             // What several members write, each writes whole.
             let views = group.iter().filter_map(|it| self.members[*it].as_ref()).map(|it| self.plan.tensor(it.writes));
             let view = self.plan.tensor(member.writes);
             let is_whole = views.into_iter().all(|it| it.buffer != view.buffer || it == view);
-            is_unseen && is_whole && member.reads.iter().all(|it| self.can_read(group, *it, &|it| is_between(at, it)))
+            is_unseen
+                && is_whole
+                && member.reads.iter().all(|it| self.can_read(group, *it, &|steps| any_between(at, steps)))
         };
         group.len() <= MAX_MEMBERS && group.iter().all(|it| holds(*it)) && self.inputs(group).len() <= MAX_INPUTS
     }
 
     /// Whether a member reads the same at the end of the group as where it stands.
-    fn can_read(&self, group: &[usize], tensor: TensorId, is_between: &dyn Fn(usize) -> bool) -> bool {
+    fn can_read(&self, group: &[usize], tensor: TensorId, any_between: &dyn Fn(&[usize]) -> bool) -> bool {
         let view = self.plan.tensor(tensor);
-        let uses = self.uses.buffer(view.buffer);
-        // Several of these may be the same memory.
-        let is_outer = matches!(self.plan.buffer(view.buffer), Buffer::Input(_) | Buffer::Constant(_));
-        if uses.writers.iter().chain(self.uses.outer_writers.iter().filter(|_| is_outer)).any(|it| is_between(*it)) {
+        if any_between(self.uses.writers(self.plan, view.buffer)) {
             return false;
         }
         // What the group writes is read and written at the same places alone.

@@ -1,5 +1,6 @@
 //! Which steps read and write each buffer of a plan.
 
+use std::ops::Range;
 use tracefx_ops::{Op, Registry};
 use tracefx_plan::{Action, Buffer, BufferId, Operand, Plan, TensorId};
 
@@ -9,6 +10,17 @@ pub(crate) struct Uses {
     buffers: Vec<BufferUses>,
     /// The steps that write to memory of the program or of whoever runs it, where one buffer may be the memory of another too.
     pub(crate) outer_writers: Vec<usize>,
+}
+
+/// Whether one of these steps, which are in order, is among those of a range.
+pub(crate) fn any_within(steps: &[usize], range: Range<usize>) -> bool {
+    within(steps, range).next().is_some()
+}
+
+/// Those of these steps, which are in order, that are among those of a range.
+pub(crate) fn within(steps: &[usize], range: Range<usize>) -> impl Iterator<Item = usize> {
+    let first = steps.partition_point(|it| *it < range.start);
+    steps[first..].iter().copied().take_while(move |it| *it < range.end)
 }
 
 /// The uses of one buffer.
@@ -58,7 +70,8 @@ impl Uses {
         }
         let is_outer = |it: &Buffer| matches!(it, Buffer::Input(_) | Buffer::Constant(_));
         let outer = buffers.iter().zip(&plan.buffers).filter(|(_, buffer)| is_outer(buffer));
-        let outer_writers = outer.flat_map(|(uses, _)| uses.writers.iter().copied()).collect();
+        let mut outer_writers: Vec<usize> = outer.flat_map(|(uses, _)| uses.writers.iter().copied()).collect();
+        outer_writers.sort_unstable();
         Uses { buffers, outer_writers }
     }
 

@@ -171,7 +171,7 @@ impl Action {
 }
 
 /// The numbers of a view: sizes, strides and offset.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Extent {
     /// The sizes.
     pub sizes: Dims,

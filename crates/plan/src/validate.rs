@@ -153,7 +153,8 @@ impl Plan {
             return Err(invalid(format!("a step gives {wanted:?}, and %{} is {sizes_of_result:?}", result.0)));
         }
         let buffer = self.tensor(result).buffer;
-        if !matches!(self.buffer(buffer), Buffer::Scratch | Buffer::Result) {
+        let begins = self.tensor(result).offset.as_int() == Some(0);
+        if !begins || !matches!(self.buffer(buffer), Buffer::Scratch | Buffer::Result) {
             return Err(invalid(format!("a step gives %{}, which is no new tensor", result.0)));
         }
         if fused.inputs().iter().any(|it| self.tensor(**it).buffer == buffer) {
@@ -187,6 +188,11 @@ impl Plan {
             if !lead.is_some_and(broadcasts) {
                 return Err(invalid(format!("%{} is {own:?} in a loop over {:?}", id.0, it.sizes)));
             }
+        }
+        // Two inputs may be one memory, which is not written twice at a time.
+        let is_new = |id: TensorId| matches!(self.buffer(self.tensor(id).buffer), Buffer::Scratch | Buffer::Result);
+        if it.outputs.iter().filter(|(_, id)| !is_new(*id)).count() > 1 {
+            return Err(invalid("a loop writes to two tensors that are not its own".to_owned()));
         }
         for (at, &(_, id)) in it.outputs.iter().enumerate() {
             let (view, extent) = (self.tensor(id), known(id)?);

@@ -1,8 +1,13 @@
 //! Convolutional regions: what becomes one step, and where images are laid out anew.
 
 use crate::reference::{Net, check, noise, snapshot};
-use tracefx_compile::Precision;
-use tracefx_ir::Arg;
+use std::sync::Arc;
+use tracefx_compile::{Precision, compile};
+use tracefx_core::{Tensor, with_default_generator};
+use tracefx_cpu::kernels;
+use tracefx_exec::{BoundPlan, Executor, Interpreter, LOOP_STEPS, plan};
+use tracefx_ir::{Arg, NodeId, TensorMeta};
+use tracefx_ops::{Value, registry};
 
 fn pair(it: i64) -> Arg {
     Arg::List(vec![Arg::Int(it); 2])
@@ -112,4 +117,75 @@ fn operators_in_place_copy_nothing() {
     let module = net.finish(&[flat, z]);
     let plan = check(&module, &[noise(&[2, 3, 4, 5], 0)], Precision::Fast);
     snapshot("operators_in_place_copy_nothing", &plan);
+}
+
+#[test]
+fn what_is_seen_in_other_sizes_is_no_image() {
+    let sizes = |it: &[i64]| Arg::List(it.iter().map(|it| Arg::Int(*it)).collect());
+    for seen in [&[2, -1][..], &[-1], &[4, 12, 5], &[2, 1, 4, 6, 5]] {
+        let mut net = Net::new();
+        let x = net.graph.placeholder("x");
+        let y = net.conv(x, [4, 3, 3], 1, 1);
+        let y = net.aten("view.default", vec![y.into(), sizes(seen)]);
+        let y = net.aten("relu.default", vec![y.into()]);
+        let z = net.conv(x, [4, 3, 3], 1, 1);
+        let z = net.aten("view.default", vec![z.into(), sizes(seen)]);
+        net.aten("sigmoid_.default", vec![z.into()]);
+        let sum = net.aten("add.Tensor", vec![y.into(), z.into()]);
+        check(&net.finish(&[sum]), &[noise(&[2, 3, 6, 5], 0)], Precision::Fast);
+    }
+}
+
+#[test]
+fn a_slice_is_not_the_copy_of_the_whole() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let ints = |it: [i64; 3]| it.map(Arg::Int);
+    let mut slice = x;
+    for dim in [2, 3] {
+        let args = [Arg::from(slice)].into_iter().chain(ints([dim, 0, 7])).collect();
+        slice = net.aten("slice.Tensor", args);
+    }
+    let outputs = [x, slice, x].map(|it| net.conv(it, [4, 3, 3], 2, 1));
+    check(&net.finish(&outputs), &[noise(&[1, 3, 8, 8], 0)], Precision::Fast);
+}
+
+#[test]
+fn random_numbers_are_drawn_in_the_order_of_the_program() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let y = net.conv(x, [4, 3, 3], 1, 1);
+    let drawn = net.aten("rand_like.default", vec![y.into()]);
+    let sum = net.aten("add.Tensor", vec![y.into(), drawn.into()]);
+    let module = net.finish(&[sum]);
+    let input = noise(&[1, 3, 6, 5], 0);
+    let metas = [Value::Tensor(TensorMeta::of(&input))];
+    let plan = compile(plan(&module, &metas, registry(), kernels()).unwrap(), registry(), kernels(), Precision::Fast);
+    let mut bound = BoundPlan::new(Arc::new(plan), registry(), kernels()).unwrap();
+    let executor = Executor::new(registry(), kernels());
+    let numbers = |run: &mut dyn FnMut(&[Value<Tensor>]) -> Value<Tensor>| {
+        with_default_generator(|it| it.manual_seed(7));
+        let mut res = Vec::new();
+        run(&[Value::Tensor(input.clone())]).for_each_tensor(&mut |it| res.extend(it.to_vec::<f32>().unwrap()));
+        res
+    };
+    let given = numbers(&mut |it| bound.run(executor, it, LOOP_STEPS, &mut |_, _| Ok(())).unwrap());
+    let wanted = numbers(&mut |it| Interpreter::new(&module, executor).run(it).unwrap());
+    assert!(given.iter().zip(&wanted).all(|(a, b)| (a - b).abs() < 1e-5), "{given:?}\n{wanted:?}");
+}
+
+#[test]
+fn empty_images_and_strides_beyond_them_are_convolved() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let pair = |it: i64| Arg::List(vec![Arg::Int(it); 2]);
+    let mut convolved = |x: NodeId, weight: &[usize], stride: i64, padding: i64, groups: i64| {
+        let weight = net.weight(weight);
+        let options = [pair(stride), pair(padding), pair(1), Arg::Bool(false), pair(0), Arg::Int(groups)];
+        net.aten("convolution.default", [x.into(), weight.into(), Arg::None].into_iter().chain(options).collect())
+    };
+    let empty = convolved(x, &[4, 3, 1, 1], 1, 1, 1);
+    let next = convolved(empty, &[4, 4, 3, 3], 1, 1, 1);
+    let far = convolved(next, &[4, 1, 3, 3], 1 << 40, 1, 4);
+    check(&net.finish(&[empty, next, far]), &[noise(&[1, 3, 0, 4], 0)], Precision::Fast);
 }

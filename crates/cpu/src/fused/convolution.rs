@@ -73,6 +73,9 @@ pub(super) struct Geometry {
 impl Geometry {
     pub(super) fn new(step: &Convolution<Tensor>) -> Self {
         let (input, weight, result) = (step.input.sizes(), step.weight.sizes(), step.result.sizes());
+        let points = [result[1], result[2]];
+        // The stride of one point is the distance to none.
+        let stride = [0, 1].map(|dim| if points[dim] == 1 { 1 } else { step.stride[dim] });
         Geometry {
             n_images: input[0],
             image: [input[1], input[2]],
@@ -80,10 +83,10 @@ impl Geometry {
             filters: weight[0],
             groups: step.groups,
             kernel: [weight[2], weight[3]],
-            stride: step.stride,
+            stride,
             padding: step.padding,
             dilation: step.dilation,
-            points: [result[1], result[2]],
+            points,
         }
     }
 

@@ -19,8 +19,8 @@ pub(super) fn pool(step: &Pool<Tensor>) -> Result<()> {
         if out.is_empty() {
             return;
         }
-        let n_taps = step.kernel[0] * step.kernel[1];
-        let n_rows = (parallel::GRAIN / (row * n_taps)).max(1);
+        let n_taps = step.kernel[0].saturating_mul(step.kernel[1]).max(1);
+        let n_rows = (parallel::GRAIN / row.saturating_mul(n_taps)).max(1);
         parallel::parts_mut(out, n_rows * row, |first, out| {
             let rows = out.chunks_exact_mut(row).enumerate().map(|(at, out)| (first / row + at, out));
             for (at, out) in rows {
