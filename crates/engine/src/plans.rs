@@ -56,9 +56,14 @@ impl Plans {
         let traced = plan(module, &metas, executor.registry(), executor.kernels())?;
         // A backend without fused steps runs the plan as it is traced.
         let has_fused = executor.kernels().fused().is_some();
-        let made =
-            if has_fused { compile(traced, executor.registry(), executor.kernels(), self.precision) } else { traced };
-        Ok(Arc::new(made))
+        if !has_fused {
+            return Ok(Arc::new(traced));
+        }
+        let compiled = compile(traced.clone(), executor.registry(), executor.kernels(), self.precision);
+        // A plan that does not hold together is a bug of a pass, and the traced one computes the same.
+        let validity = compiled.validate();
+        debug_assert!(validity.is_ok(), "{validity:?}\n{compiled}");
+        Ok(Arc::new(if validity.is_ok() { compiled } else { traced }))
     }
 
     /// Runs the module by a plan; nothing where there can be none, for a plan refuses what the interpreter may take.

@@ -47,7 +47,7 @@ impl PlanReport {
     pub(crate) fn of(plan: &Plan) -> Self {
         let bytes = |id: TensorId| {
             let view = plan.tensor(id);
-            view.known().map_or(0, |it| (it.sizes.iter().product::<usize>() * view.dtype.size()) as u64)
+            view.known().map_or(0, |it| n_elements(&it.sizes).saturating_mul(view.dtype.size() as u64))
         };
         let mut read = BTreeMap::new();
         let row = |step: &Step| {
@@ -75,13 +75,17 @@ impl PlanReport {
                 node: step.node.to_string(),
                 step: name,
                 result: results.join(", "),
-                bytes: all.values().sum(),
+                bytes: all.values().fold(0, |sum: u64, it| sum.saturating_add(*it)),
                 flops: flops(plan, &step.action),
                 milliseconds: None,
             }
         };
         let steps = plan.steps.iter().map(row).collect();
-        PlanReport { steps, constants: read.values().sum(), milliseconds: None }
+        PlanReport {
+            steps,
+            constants: read.values().fold(0, |sum: u64, it| sum.saturating_add(*it)),
+            milliseconds: None,
+        }
     }
 
     /// The same with the milliseconds of each step; those of steps that are not there are left out.
@@ -112,15 +116,21 @@ impl PlanReport {
     }
 }
 
+/// The number of elements; of an expanded tensor it may be beyond all bounds.
+fn n_elements(sizes: &[usize]) -> u64 {
+    sizes.iter().fold(1, |n: u64, it| n.saturating_mul(*it as u64))
+}
+
 /// The multiplications and additions of a product, by its sizes.
 fn flops(plan: &Plan, action: &Action) -> u64 {
-    let n = |id: TensorId| plan.tensor(id).known().map_or(0, |it| it.sizes.iter().product::<usize>() as u64);
+    let n = |id: TensorId| plan.tensor(id).known().map_or(0, |it| n_elements(&it.sizes));
+    let twice = |a: u64, b: u64| a.saturating_mul(b).saturating_mul(2);
     let size = |id: TensorId, dim: usize| {
         plan.tensor(id).known().and_then(|it| it.sizes.get(dim).copied()).unwrap_or(0) as u64
     };
     match action {
-        Action::Fused(Fused::Convolution(it)) => 2 * n(it.result) * n(it.weight) / size(it.weight, 0).max(1),
-        Action::Fused(Fused::Product(it)) => 2 * n(it.result) * size(it.lhs, 1),
+        Action::Fused(Fused::Convolution(it)) => twice(n(it.result), n(it.weight)) / size(it.weight, 0).max(1),
+        Action::Fused(Fused::Product(it)) => twice(n(it.result), size(it.lhs, 1)),
         Action::Call { op, args, results } => {
             let tensor = |it: Option<&Operand>| if let Some(Operand::Tensor(id)) = it { Some(*id) } else { None };
             let (Some(result), Some(first), second) =
@@ -131,10 +141,10 @@ fn flops(plan: &Plan, action: &Action) -> u64 {
             let depth = plan.tensor(first).known().and_then(|it| it.sizes.last().copied()).unwrap_or(0) as u64;
             match &**op {
                 "aten.mm.default" | "aten.bmm.default" | "aten.matmul.default" | "aten.linear.default" => {
-                    2 * n(result) * depth
+                    twice(n(result), depth)
                 }
-                "aten.addmm.default" => second.map_or(0, |it| 2 * n(result) * size(it, 1)),
-                "aten.convolution.default" => second.map_or(0, |it| 2 * n(result) * n(it) / size(it, 0).max(1)),
+                "aten.addmm.default" => second.map_or(0, |it| twice(n(result), size(it, 1))),
+                "aten.convolution.default" => second.map_or(0, |it| twice(n(result), n(it)) / size(it, 0).max(1)),
                 _ => 0,
             }
         }
@@ -177,7 +187,9 @@ impl fmt::Display for PlanReport {
                     [at.to_string(), step, node, it.result.clone(), it.bytes.to_string(), flops]
                 });
                 section(f, "steps", &["", "step", "node", "result", "bytes", "FLOPs"], rows, &[0, 4, 5])?;
-                let (bytes, flops) = self.steps.iter().fold((0, 0), |sum, it| (sum.0 + it.bytes, sum.1 + it.flops));
+                let (bytes, flops) = self.steps.iter().fold((0, 0), |sum: (u64, u64), it| {
+                    (sum.0.saturating_add(it.bytes), sum.1.saturating_add(it.flops))
+                });
                 write!(
                     f,
                     "{} steps: {bytes} bytes, {flops} FLOPs, {} bytes of parameters, buffers and constants",

@@ -37,7 +37,10 @@ impl Preparations {
         let of = step.parameters().iter().map(|it| (it.storage().clone(), it.storage().version())).collect();
         let made = Arc::new(Preparation { run: prepare(step)?, of });
         let mut all = self.lock();
-        all.retain(|_, it| it.strong_count() > 0);
+        // What nobody has any more is looked for now and then.
+        if all.len().is_power_of_two() {
+            all.retain(|_, it| it.strong_count() > 0);
+        }
         all.insert(key, Arc::downgrade(&made));
         Ok(made)
     }
