@@ -72,9 +72,13 @@ fn convolutions(plan: &Plan, uses: &Uses, registry: &Registry) -> Vec<Found> {
             res.push(found);
         }
     }
-    // Laying images out anew costs as much as a product of each point by itself, where nothing else of a region reads or gives them.
+    // Laying images out anew costs as much as a product of each point or of each channel by itself, where nothing else of a region
+    // reads or gives them.
     let at_last: HashMap<usize, usize> = res.iter().enumerate().map(|(at, it)| (it.chain.last(), at)).collect();
-    let of_points = |it: &Found| plan.tensor(it.weight).known().is_some_and(|it| it.sizes[2] * it.sizes[3] == 1);
+    let is_small = |it: &Found| {
+        let weight = plan.tensor(it.weight).known();
+        weight.is_some_and(|it| it.sizes[1] == 1 || it.sizes[2] * it.sizes[3] == 1)
+    };
     let (mut in_region, mut is_kept) = (HashSet::new(), vec![true; res.len()]);
     let buffer = |id: TensorId| plan.tensor(id).buffer;
     for at in 0..plan.steps.len() {
@@ -82,7 +86,7 @@ fn convolutions(plan: &Plan, uses: &Uses, registry: &Registry) -> Vec<Found> {
             let found = &res[number];
             let readers = &uses.buffer(buffer(found.chain.result)).readers;
             let is_read = readers.iter().any(|it| taken.contains(it) || can_be_in_region(plan, *it, registry));
-            is_kept[number] = !of_points(found) || is_read || in_region.contains(&buffer(found.input));
+            is_kept[number] = !is_small(found) || is_read || in_region.contains(&buffer(found.input));
             if is_kept[number] {
                 in_region.insert(buffer(found.chain.result));
             }

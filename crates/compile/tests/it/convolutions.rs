@@ -189,3 +189,14 @@ fn empty_images_and_strides_beyond_them_are_convolved() {
     let far = convolved(next, &[4, 1, 3, 3], 1 << 40, 1, 4);
     check(&net.finish(&[empty, next, far]), &[noise(&[1, 3, 0, 4], 0)], Precision::Fast);
 }
+
+#[test]
+fn a_small_convolution_by_itself_stays_where_it_is() {
+    for (sizes, groups) in [([6, 1, 3], 6), ([4, 6, 1], 1)] {
+        let mut net = Net::new();
+        let x = net.graph.placeholder("x");
+        let y = net.conv(x, sizes, 1, groups);
+        let plan = check(&net.finish(&[y]), &[noise(&[1, 6, 9, 8], 0)], Precision::Fast);
+        assert!(plan.to_string().contains("aten.convolution.default"), "{plan}");
+    }
+}
