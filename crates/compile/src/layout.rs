@@ -159,10 +159,17 @@ impl Layout<'_> {
         let input = self.images(found.input, &node);
         let mut epilogue = found.chain.epilogue.clone();
         epilogue.residual = epilogue.residual.map(|it| self.images(it, &node));
-        let (result, copy) = self.result(found.chain.result);
         let &Found { weight, stride, padding, dilation, groups, .. } = found;
-        let step = Convolution { input, weight, stride, padding, dilation, groups, epilogue, result };
-        self.plan.push(Arc::clone(&node), Action::Fused(Fused::Convolution(step)));
+        self.push(node, found.chain.result, |result| {
+            let step = Convolution { input, weight, stride, padding, dilation, groups, epilogue, result };
+            Action::Fused(Fused::Convolution(step))
+        });
+    }
+
+    /// Adds a step that gives the channels-last images of this tensor.
+    fn push(&mut self, node: Arc<str>, result: TensorId, action: impl FnOnce(TensorId) -> Action) {
+        let (result, copy) = self.result(result);
+        self.plan.push(Arc::clone(&node), action(result));
         if let Some(copy) = copy {
             self.plan.push(node, copy);
         }
@@ -198,11 +205,7 @@ impl Layout<'_> {
             self.plan.push(node, Action::Call { op, args, results: vec![Operand::Tensor(result)] });
             return;
         }
-        let (result, copy) = self.result(result);
-        self.plan.push(Arc::clone(&node), Action::Call { op, args, results: vec![Operand::Tensor(result)] });
-        if let Some(copy) = copy {
-            self.plan.push(node, copy);
-        }
+        self.push(node, result, |result| Action::Call { op, args, results: vec![Operand::Tensor(result)] });
     }
 
     /// The pooling that a call is, of a tensor of the region and without the places of the maxima.
@@ -238,11 +241,7 @@ impl Layout<'_> {
 
     fn pooling(&mut self, pool: Pool<TensorId>, node: Arc<str>) {
         let input = self.images(pool.input, &node);
-        let (result, copy) = self.result(pool.result);
-        self.plan.push(Arc::clone(&node), Action::Fused(Fused::Pool(Pool { input, result, ..pool })));
-        if let Some(copy) = copy {
-            self.plan.push(node, copy);
-        }
+        self.push(node, pool.result, |result| Action::Fused(Fused::Pool(Pool { input, result, ..pool })));
     }
 
     /// Whether every operand is a number, or a tensor whose dimensions can change places with those of a result of four.
@@ -305,23 +304,29 @@ impl Layout<'_> {
         }
         if is_inner && views.iter().all(|it| *self.plan.tensor(*it) == view) {
             let dense = TensorView::row_major(view.buffer, view.dtype, &sizes);
-            let mut strides = view.strides;
-            ORDER.iter().zip(&dense.strides).for_each(|(&dim, stride)| strides[dim] = stride.clone());
+            let seen = unpermuted(&dense);
             for &TensorId(it) in views {
-                self.plan.tensors[it as usize].strides.clone_from(&strides);
+                self.plan.tensors[it as usize].clone_from(&seen);
             }
             self.region.insert(view.buffer);
             return (self.plan.add_tensor(dense), None);
         }
         let scratch = self.plan.add_buffer(Buffer::Scratch);
-        let images = self.plan.add_tensor(TensorView::row_major(scratch, view.dtype, &sizes));
-        let mut seen = view;
-        seen.buffer = scratch;
-        let dense = self.plan.tensor(images).strides.clone();
-        ORDER.iter().zip(&dense).for_each(|(&dim, stride)| seen.strides[dim] = stride.clone());
-        let from = self.plan.add_tensor(seen);
+        let dense = TensorView::row_major(scratch, view.dtype, &sizes);
+        let seen = unpermuted(&dense);
+        let (images, from) = (self.plan.add_tensor(dense), self.plan.add_tensor(seen));
         (images, Some(Action::Copy { from, to: id }))
     }
+}
+
+/// Channels-last images with their dimensions in the order of the program.
+fn unpermuted(images: &TensorView) -> TensorView {
+    let mut res = images.clone();
+    for (at, &dim) in ORDER.iter().enumerate() {
+        res.sizes[dim] = images.sizes[at].clone();
+        res.strides[dim] = images.strides[at].clone();
+    }
+    res
 }
 
 /// The buffers that are looked at by what may go by strides: graphs of control flow, operators that are custom or decomposed when they run, random ones,

@@ -2,43 +2,19 @@
 //!
 //! Prints the median time of each in microseconds as a JSON object; `benches/fused.py` sets it beside ONNX Runtime's.
 
+mod cases;
+
 use serde_json::Value as Json;
-use std::time::{Duration, Instant};
 use tracefx_core::Tensor;
 use tracefx_plan::{Activation, Convolution, Epilogue, Fused, Product};
 
 fn main() {
     let prepare = tracefx_cpu::kernels().fused().unwrap();
-    let cases: Json = serde_json::from_str(include_str!("../../../benches/fused.json")).unwrap();
-    let picked: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with("--")).collect();
-    let mut times = serde_json::Map::new();
-    for case in cases.as_array().unwrap() {
-        let name = case["name"].as_str().unwrap();
-        if !picked.is_empty() && !picked.iter().any(|it| name.contains(it.as_str())) {
-            continue;
-        }
+    cases::time(include_str!("../../../benches/fused.json"), |case| {
         let step = step(case);
         let run = prepare(&step).unwrap();
-        times.insert(name.into(), (median(|| run(&step).unwrap()).as_nanos() as f64 / 1000.0).into());
-    }
-    #[allow(clippy::print_stdout, reason = "the times are what it is run for")]
-    {
-        println!("{}", Json::Object(times));
-    }
-}
-
-/// The median of as many runs as fit a fifth of a second, after a first one that does not count.
-fn median(mut run: impl FnMut()) -> Duration {
-    run();
-    let start = Instant::now();
-    let mut times = Vec::new();
-    while times.len() < 5 || (start.elapsed() < Duration::from_millis(200) && times.len() < 1000) {
-        let start = Instant::now();
-        run();
-        times.push(start.elapsed());
-    }
-    times.sort_unstable();
-    times[times.len() / 2]
+        move || run(&step).unwrap()
+    });
 }
 
 fn step(case: &Json) -> Fused<Tensor> {

@@ -2,23 +2,17 @@
 //!
 //! Prints the median time of each case in microseconds as a JSON object; `benches/kernels.py` sets it beside PyTorch's.
 
+mod cases;
+
 use serde_json::Value as Json;
 use std::hint::black_box;
-use std::time::{Duration, Instant};
 use tracefx_core::{DType, MemoryFormat, Tensor};
 use tracefx_exec::Executor;
 use tracefx_ops::{Value, registry};
 
 fn main() {
     let executor = Executor::new(registry(), tracefx_cpu::kernels());
-    let cases: Json = serde_json::from_str(include_str!("../../../benches/kernels.json")).unwrap();
-    let picked: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with("--")).collect();
-    let mut times = serde_json::Map::new();
-    for case in cases.as_array().unwrap() {
-        let name = case["name"].as_str().unwrap();
-        if !picked.is_empty() && !picked.iter().any(|it| name.contains(it.as_str())) {
-            continue;
-        }
+    cases::time(include_str!("../../../benches/kernels.json"), |case| {
         let args: Vec<_> = case["args"].as_array().unwrap().iter().map(|it| value(&executor, it)).collect();
         let kwargs: Vec<_> = case["kwargs"]
             .as_object()
@@ -26,28 +20,9 @@ fn main() {
             .flatten()
             .map(|(key, it)| (key.as_str().into(), option(key, it.as_str().unwrap())))
             .collect();
-        let op = case["op"].as_str().unwrap();
-        let time = median(|| drop(black_box(executor.call(op, &args, &kwargs).unwrap())));
-        times.insert(name.into(), (time.as_nanos() as f64 / 1000.0).into());
-    }
-    #[allow(clippy::print_stdout, reason = "the times are what it is run for")]
-    {
-        println!("{}", Json::Object(times));
-    }
-}
-
-/// The median of as many runs as fit a fifth of a second, after a first one that does not count.
-fn median(mut run: impl FnMut()) -> Duration {
-    run();
-    let start = Instant::now();
-    let mut times = Vec::new();
-    while times.len() < 5 || (start.elapsed() < Duration::from_millis(200) && times.len() < 1000) {
-        let start = Instant::now();
-        run();
-        times.push(start.elapsed());
-    }
-    times.sort_unstable();
-    times[times.len() / 2]
+        let op = case["op"].as_str().unwrap().to_owned();
+        move || drop(black_box(executor.call(&op, &args, &kwargs).unwrap()))
+    });
 }
 
 fn option(key: &str, it: &str) -> Value<Tensor> {
