@@ -55,8 +55,7 @@ impl Plans {
         let executor = library.executor();
         let traced = plan(module, &metas, executor.registry(), executor.kernels())?;
         // A backend without fused steps runs the plan as it is traced.
-        let has_fused = executor.kernels().fused().is_some();
-        if !has_fused {
+        if executor.kernels().fused().is_none() {
             return Ok(Arc::new(traced));
         }
         let compiled = compile(traced.clone(), executor.registry(), executor.kernels(), self.precision);

@@ -165,14 +165,13 @@ impl<T> Fused<T> {
     }
 
     /// The tensors of which something is made once and kept until they change: weights, and what is folded into them.
-    pub fn parameters(&self) -> Vec<&T> {
+    pub fn parameters(&self) -> impl Iterator<Item = &T> {
         let (weight, epilogue) = match self {
-            Fused::Convolution(it) => (&it.weight, &it.epilogue),
-            Fused::Product(it) => (&it.rhs, &it.epilogue),
-            Fused::Pool(_) => return Vec::new(),
-            Fused::Loop(_) => return Vec::new(),
+            Fused::Convolution(it) => (Some(&it.weight), Some(&it.epilogue)),
+            Fused::Product(it) => (Some(&it.rhs), Some(&it.epilogue)),
+            Fused::Pool(_) | Fused::Loop(_) => (None, None),
         };
-        [weight].into_iter().chain(epilogue.parameters()).collect()
+        weight.into_iter().chain(epilogue.into_iter().flat_map(Epilogue::parameters))
     }
 
     /// The tensors that it writes, all of them.

@@ -26,7 +26,7 @@ impl Preparations {
     /// What `prepare` refuses.
     pub(super) fn prepared(&self, prepare: PrepareFused, step: &Fused<Tensor>) -> Result<Arc<Preparation>> {
         // What is not made of parameters may be made of anything else: of which tensors share memory.
-        if step.parameters().is_empty() {
+        if step.parameters().next().is_none() {
             return Ok(Arc::new(Preparation { run: prepare(step)?, of: Vec::new() }));
         }
         let key = key_of(step);
@@ -34,7 +34,7 @@ impl Preparations {
         if let Some(known) = known {
             return Ok(known);
         }
-        let of = step.parameters().iter().map(|it| (it.storage().clone(), it.storage().version())).collect();
+        let of = step.parameters().map(|it| (it.storage().clone(), it.storage().version())).collect();
         let made = Arc::new(Preparation { run: prepare(step)?, of });
         let mut all = self.lock();
         // What nobody has any more is looked for now and then.
@@ -56,7 +56,7 @@ impl Preparation {
         let is_same = |(it, (storage, version)): (&Tensor, &(Storage, u64))| {
             it.storage().is_same(storage) && it.storage().version() == *version
         };
-        step.parameters().into_iter().zip(&self.of).all(is_same)
+        step.parameters().zip(&self.of).all(is_same)
     }
 
     /// Runs the step.
@@ -68,7 +68,7 @@ impl Preparation {
 /// What a preparation depends on: where the parameters are, and the sizes of all else; but a weight of a product is packed alike for any
 /// number of rows.
 fn key_of(step: &Fused<Tensor>) -> String {
-    let parameters = step.parameters();
+    let parameters: Vec<&Tensor> = step.parameters().collect();
     let is_product = matches!(step, Fused::Product(_));
     let described = step.try_map(&mut |it| {
         let is_parameter = parameters.iter().any(|parameter| std::ptr::eq(*parameter, it));
