@@ -162,6 +162,18 @@ impl Runner {
         Ok(PlanReport::of(&plan))
     }
 
+    /// The same with the milliseconds of each step, for who has timed them: what [`Runner::run_watched`] tells of.
+    ///
+    /// # Errors
+    /// As there; `InvalidOption` where the program is interpreted, since what is told of then are nodes.
+    pub fn explain_timed(&self, inputs: &[Value<Tensor>], milliseconds: &[f64]) -> Result<PlanReport> {
+        if self.mode == Mode::Interpret {
+            let what = "a program that is interpreted has no steps to time";
+            return Err(Diagnostic::new(Code::InvalidOption, what).help("make it ready to run in the mode plan"));
+        }
+        Ok(self.explain(inputs)?.with_times(milliseconds))
+    }
+
     /// Runs the program so many times by its plan, after a first time which makes it ready, and tells what each step took.
     ///
     /// ```
@@ -185,11 +197,7 @@ impl Runner {
     /// # Errors
     /// As [`Runner::explain`] and [`Runner::run`].
     pub fn profile(&self, inputs: &[Value<Tensor>], times: usize) -> Result<PlanReport> {
-        let report = self.explain(inputs)?;
-        if self.mode == Mode::Interpret {
-            let what = "a program that is interpreted has no steps to time";
-            return Err(Diagnostic::new(Code::InvalidOption, what).help("make its runner with Mode::Plan"));
-        }
+        self.explain_timed(inputs, &[])?;
         let start = Instant::now();
         let now = || start.elapsed().as_secs_f64() * 1e3;
         self.run(inputs)?;
@@ -201,7 +209,7 @@ impl Runner {
             })?;
             steps.end(now());
         }
-        Ok(report.with_times(steps.shortest()))
+        self.explain_timed(inputs, steps.shortest())
     }
 
     /// Calls the program on the user's inputs, flattened, and gives back the user's outputs, flattened. An input that the

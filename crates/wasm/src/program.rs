@@ -199,12 +199,13 @@ impl ProgramRunner {
     /// (`json`), or as events of Chrome's trace format (`trace`).
     ///
     /// # Errors
-    /// `NotImplemented` where the program has no plan; a code of the input group where an input breaks a constraint.
+    /// `NotImplemented` where the program has no plan; `InvalidOption` where it is interpreted and times are given; a code of the input group where an input breaks a constraint.
     pub fn explain(&self, inputs: &[u32], milliseconds: Option<Vec<f64>>, format: &str) -> Result<String, Refusal> {
-        let mut report = self.0.explain(&Reader::new(inputs).rest()?)?;
-        if let Some(milliseconds) = milliseconds {
-            report = report.with_times(&milliseconds);
-        }
+        let inputs = Reader::new(inputs).rest()?;
+        let report = match milliseconds {
+            Some(milliseconds) => self.0.explain_timed(&inputs, &milliseconds)?,
+            None => self.0.explain(&inputs)?,
+        };
         Ok(match format {
             "json" => serde_json::json!(report).to_string(),
             "trace" => report.chrome_trace(),

@@ -84,7 +84,10 @@ test("what is not planned is not explained, and a precision that there is not is
   using interpreted = program.module({ mode: "interpret" });
   const error = await refusal(() => program.module({ precision: "half" as never }));
   expect([error.code, error.message]).toEqual(["FX0702", expect.stringContaining("there is no precision half")]);
-  expect(interpreted.explain([torch.zeros(1, 1, 8, 8)]).steps).toHaveLength(7);
+  const image = torch.zeros(1, 1, 8, 8);
+  expect(interpreted.explain([image]).steps).toHaveLength(7);
+  const untimed = await refusal(() => interpreted.profile([image]));
+  expect([untimed.code, untimed.message]).toEqual(["FX0702", expect.stringContaining("has no steps to time")]);
 });
 
 test("without options a program runs by a plan whose last bits may differ", async () => {

@@ -98,3 +98,16 @@ fn a_plan_gives_what_the_interpreter_gives() {
     assert!(n_planned >= 20, "{n_planned} programs have a plan");
     assert_eq!(text, REFUSED);
 }
+
+#[test]
+fn an_interpreted_program_has_no_steps_to_time() {
+    let folder = fixtures("programs").into_iter().find(|it| it.ends_with("digits_cnn")).unwrap();
+    let program = open(&std::fs::read(folder.join("model.pt2")).unwrap(), &Limits::default()).unwrap();
+    let inputs = read_inputs(&program, &std::fs::read(folder.join("inputs.safetensors")).unwrap()).unwrap();
+    let runner = |mode| Runner::new(&program).unwrap().with_mode(mode);
+    let profile = runner(Mode::Plan).profile(&inputs, 2).unwrap();
+    assert!(profile.steps.iter().all(|it| it.milliseconds.is_some()), "{profile}");
+    let problem = runner(Mode::Interpret).profile(&inputs, 2).unwrap_err();
+    assert_eq!(problem.code().name(), "InvalidOption");
+    assert!(problem.help_text().is_some());
+}
