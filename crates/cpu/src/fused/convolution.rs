@@ -116,7 +116,7 @@ impl Geometry {
 
     /// Whether each patch is the point itself.
     pub(super) fn is_pointwise(&self) -> bool {
-        self.kernel == [1; 2] && self.stride == [1; 2] && self.padding == [0; 2]
+        self.kernel == [1; 2] && self.padding == [0; 2] && self.points == self.image
     }
 
     /// The image of a point of all, and its place there.

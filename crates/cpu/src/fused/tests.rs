@@ -308,6 +308,25 @@ proptest! {
     }
 }
 
+/// All of them: few points are where a stride, an image and a point are easily taken for one another.
+#[test]
+fn convolutions_of_small_images_are_what_the_plain_loop_says() {
+    let dims = (1..=3).flat_map(|size| (1..=3).map(move |kernel| [size, kernel]));
+    let dims = dims.flat_map(|it| (1..=3).flat_map(move |stride| (0..=1).map(move |padding| (it, stride, padding))));
+    let dims: Vec<_> = dims.collect();
+    for &([height, above], down, top) in &dims {
+        for &([width, beside], right, left) in &dims {
+            for channels in [[3, 2, 1], [1, 1, 3]] {
+                let (kernel, stride, padding) = ([above, beside], [down, right], [top, left]);
+                let sizes = Sizes { input: [2, height, width], channels, kernel, stride, padding, dilation: [1; 2] };
+                if sizes.points().is_some() {
+                    sizes.check([false; 5], Activation::Identity, false, 1.0).unwrap();
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn padding_and_strides_beyond_the_image_are_not_laid_out() {
     let sizes = Sizes {
