@@ -19,6 +19,9 @@ use tracefx_sym::SymInt;
 /// Where the dimensions of a channels-last tensor are among `[N, C, H, W]`.
 const ORDER: [usize; 4] = [0, 2, 3, 1];
 
+/// The most pixels of an image whose mean is a pooling: more are not summed up one after the other.
+const MOST_MEANT: usize = 1 << 12;
+
 /// Puts convolutions with what follows them into one step each.
 pub(crate) fn channels_last(plan: &mut Plan, registry: &Registry, kernels: &Kernels) {
     let uses = Uses::of(plan, registry);
@@ -178,34 +181,26 @@ impl Layout<'_> {
     /// A step that is no convolution: on channels-last tensors, where it reads some and can give one.
     fn other(&mut self, step: Step, registry: &Registry) {
         let Action::Call { op, args, results } = &step.action else { return self.plan.steps.push(step) };
+        if let Some(pool) = self.pool(op, args, results) {
+            return self.pooling(pool, step.node);
+        }
+        if let Some(pool) = self.mean(op, args, results) {
+            let input = self.images(pool.input, &step.node);
+            self.plan.push(step.node, Action::Fused(Fused::Pool(Pool { input, ..pool })));
+            return;
+        }
         let in_region = |it: &Operand| {
             let mut res = false;
             it.for_each_tensor(&mut |id| res |= self.region.contains(&self.plan.tensor(id).buffer));
             res
         };
-        if let Some(pool) = self.pool(op, args, results) {
-            return self.pooling(pool, step.node);
-        }
-        let dims = match (&**op, args.get(1)) {
-            // The dimensions that are reduced are those of the sizes, and the result has all of them or only its two first ones.
-            ("aten.mean.dim", Some(Operand::List(dims))) => image_dims(dims),
-            _ => None,
-        };
         let gives = tensor(results.first()).filter(|_| results.len() == 1 && args.iter().any(in_region));
         let rank = gives.and_then(|it| self.plan.tensor(it).known()).map_or(0, |it| it.sizes.len());
-        let is_placed = if is_pointwise(op, registry) { rank == 4 && self.can_turn(args) } else { dims.is_some() };
+        let is_placed = is_pointwise(op, registry) && rank == 4 && self.can_turn(args);
         let Some(result) = gives.filter(|_| is_placed) else { return self.plan.steps.push(step) };
-        let mut args: Vec<Operand> = args.iter().map(|it| self.turned(it)).collect();
-        let (op, node) = (Arc::clone(op), step.node);
-        if let Some(dims) = dims {
-            args[1] = Operand::List(dims);
-        }
-        // What has two dimensions has lost height and width.
-        if rank == 2 {
-            self.plan.push(node, Action::Call { op, args, results: vec![Operand::Tensor(result)] });
-            return;
-        }
-        self.push(node, result, |result| Action::Call { op, args, results: vec![Operand::Tensor(result)] });
+        let args: Vec<Operand> = args.iter().map(|it| self.turned(it)).collect();
+        let op = Arc::clone(op);
+        self.push(step.node, result, |result| Action::Call { op, args, results: vec![Operand::Tensor(result)] });
     }
 
     /// The pooling that a call is, of a tensor of the region and without the places of the maxima.
@@ -237,6 +232,27 @@ impl Layout<'_> {
             _ => return None,
         };
         Some(Pool { input, kernel, stride, padding, dilation, reduction, result })
+    }
+
+    /// The pooling of whole images that a mean is, of a tensor of the region. Its result looks the same with height and width
+    /// and without.
+    fn mean(&mut self, op: &str, args: &[Operand], results: &[Operand]) -> Option<Pool<TensorId>> {
+        let (input, result) = (tensor(args.first())?, tensor(results.first())?);
+        let Operand::List(dims) = args.get(1)? else { return None };
+        let view = self.plan.tensor(input);
+        let sizes = view.known()?.sizes;
+        let [n, c, h, w] = sizes[..].try_into().ok()?;
+        let is_image = self.region.contains(&view.buffer) && op == "aten.mean.dim" && are_image_dims(dims);
+        if !is_image || h * w > MOST_MEANT || dense_sizes(self.plan, result)?.iter().product::<usize>() != n * c {
+            return None;
+        }
+        let view = self.plan.tensor(result);
+        let sizes = [n, 1, 1, c].map(|it: usize| SymInt::from(it as i64));
+        let mut means = TensorView::row_major(view.buffer, view.dtype, &sizes);
+        means.offset = view.offset.clone();
+        let result = self.plan.add_tensor(means);
+        let reduction = PoolReduction::Average { count_include_pad: false, divisor_override: None };
+        Some(Pool { input, kernel: [h, w], stride: [1; 2], padding: [0; 2], dilation: [1; 2], reduction, result })
     }
 
     fn pooling(&mut self, pool: Pool<TensorId>, node: Arc<str>) {
@@ -358,14 +374,12 @@ fn pair(operand: &Operand) -> Option<[usize; 2]> {
     Some([first, items.get(1).map_or(Some(first), number)?])
 }
 
-/// The dimensions of channels-last images that are height and width, where these are the dimensions.
-fn image_dims(dims: &[Operand]) -> Option<Vec<Operand>> {
+/// Whether these dimensions are height and width.
+fn are_image_dims(dims: &[Operand]) -> bool {
     let dim = |it: &Operand| match it {
-        Operand::Int(2 | -2) => Some(1),
-        Operand::Int(3 | -1) => Some(2),
+        Operand::Int(2 | -2) => Some(2),
+        Operand::Int(3 | -1) => Some(3),
         _ => None,
     };
-    let mut dims: Vec<i64> = dims.iter().map(dim).collect::<Option<_>>()?;
-    dims.sort_unstable();
-    (dims == [1, 2]).then(|| dims.into_iter().map(Operand::Int).collect())
+    matches!(dims.iter().map(dim).collect::<Vec<_>>()[..], [Some(2), Some(3)] | [Some(3), Some(2)])
 }

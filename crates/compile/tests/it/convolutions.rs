@@ -70,6 +70,20 @@ fn inverted_residuals_and_squeezed_channels_stay_in_their_layout() {
     snapshot("inverted_residuals_and_squeezed_channels_stay_in_their_layout", &plan);
 }
 
+/// Of whole images, with height and width in the result and without; other means stay calls.
+#[test]
+fn a_mean_of_images_is_a_pooling() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let y = net.conv(x, [6, 3, 3], 1, 1);
+    let list = |dims: &[i64]| Arg::List(dims.iter().map(|&it| Arg::Int(it)).collect());
+    let dims = [(&[2, 3][..], false), (&[-1, -2], true), (&[3, 2], false), (&[1, 2], false), (&[3], true)];
+    let means = dims.map(|(dims, keep)| net.aten("mean.dim", vec![y.into(), list(dims), Arg::Bool(keep)]));
+    let module = net.finish(&means);
+    let plan = check(&module, &[noise(&[2, 3, 5, 7], 0)], Precision::Fast);
+    snapshot("a_mean_of_images_is_a_pooling", &plan);
+}
+
 #[test]
 fn what_is_read_twice_or_given_is_not_taken() {
     let mut net = Net::new();
