@@ -48,7 +48,7 @@ fn copy<T: bytemuck::Pod>(sizes: &[usize], from: Region<'_, &[u8]>, to: Region<'
     let crossing = dims.iter().position(|it| it.from == 1 && it.size >= 4);
     if inner.to == 1
         && inner.from != 1
-        && inner.size >= 4
+        && inner.size >= 2
         && let Some(at) = crossing
     {
         let other = dims.remove(at);
@@ -117,6 +117,12 @@ fn run<T: Copy>(from: &[T], to: &mut [T], dim: Dim) {
 /// written.
 fn transpose<T: bytemuck::Pod>(from: &[T], to: &mut [T], first: Dim, second: Dim) {
     const TILE: usize = 16;
+    match (first.to == second.size, second.size) {
+        (true, 2) => return interleave::<T, 2>(from, to, first, second),
+        (true, 3) => return interleave::<T, 3>(from, to, first, second),
+        (true, 4) => return interleave::<T, 4>(from, to, first, second),
+        _ => {}
+    }
     for j in (0..second.size).step_by(TILE) {
         let width = TILE.min(second.size - j);
         for i in (0..first.size).step_by(TILE) {
@@ -140,6 +146,15 @@ fn transpose<T: bytemuck::Pod>(from: &[T], to: &mut [T], first: Dim, second: Dim
                 }
             }
         }
+    }
+}
+
+/// As [`transpose`], where `N` elements lie side by side in what is written, such as the colours of pixels.
+fn interleave<T: Copy, const N: usize>(from: &[T], to: &mut [T], first: Dim, second: Dim) {
+    let rows: [&[T]; N] = std::array::from_fn(|j| &from[j * second.from..][..first.size]);
+    let to = &mut to.as_chunks_mut::<N>().0[..first.size];
+    for (i, to) in to.iter_mut().enumerate() {
+        *to = std::array::from_fn(|j| rows[j][i]);
     }
 }
 

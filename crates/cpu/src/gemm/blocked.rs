@@ -7,7 +7,7 @@
 
 use crate::gemm::output_view::OutputView;
 use crate::gemm::{Extent, GemmElement, MatrixView, Start};
-use crate::numeric::isa::{Isa, Level, Work};
+use crate::numeric::isa::{Isa, Level, Work, prefetch_to_second_level};
 use crate::numeric::{parallel, scratch};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -160,7 +160,7 @@ impl<T: GemmElement, L: LhsRows<T>, C: RhsColumns<T>, E: Epilogue<T>> BlockedGem
                 .step_by(MOST_PANELS * width)
                 .try_for_each(|first| self.columns(first..n.min(first + MOST_PANELS * width)))
         } else if n_panels >= 8 || m < 8 * height {
-            let n_cols = n_panels.div_ceil(8).clamp(4, MOST_PANELS) * width;
+            let n_cols = panels_of_a_part(self.size, n_panels) * width;
             parallel::try_for_each(n.div_ceil(n_cols), |part| self.columns(part * n_cols..n.min((part + 1) * n_cols)))
         } else {
             self.in_rows(n_panels * width, m.div_ceil(8).next_multiple_of(height).max(4 * height))
@@ -202,6 +202,11 @@ impl<T: GemmElement, L: LhsRows<T>, C: RhsColumns<T>, E: Epilogue<T>> BlockedGem
             Ok(())
         })
     }
+}
+
+/// The panels of a part where the columns are shared.
+fn panels_of_a_part(Extent { m, n, k }: Extent, n_panels: usize) -> usize {
+    n_panels.div_ceil((m * n * k / SHARED).clamp(1, 8)).min(MOST_PANELS)
 }
 
 /// The right side of products, laid out once: all panels of a block of its rows, then those of the next block.
@@ -246,7 +251,7 @@ impl<T: GemmElement, L: LhsRows<T>, E: Epilogue<T>> BlockedGemm<'_, T, L, Packed
         if m * n * k <= SHARED {
             self.part(0..m, 0..n);
         } else if n_panels >= 8 || m < 8 * height {
-            let n_cols = n_panels.div_ceil(8).clamp(4, MOST_PANELS) * width;
+            let n_cols = panels_of_a_part(self.size, n_panels) * width;
             parallel::for_each(n.div_ceil(n_cols), |part| self.part(0..m, part * n_cols..n.min((part + 1) * n_cols)));
         } else {
             let n_rows = m.div_ceil(8).next_multiple_of(height).max(4 * height);
@@ -377,14 +382,16 @@ impl<T: GemmElement, L: LhsRows<T>, E: Epilogue<T>> Multiply<'_, T, L, E> {
     fn tiles<I: Isa, const M: usize, const N: usize, const H: usize>(&self) {
         for first in self.rows.clone().step_by(ROWS) {
             let rows = first..(first + ROWS).min(self.rows.end);
-            for (at, panel) in self.packed.as_chunks::<N>().0.chunks_exact(self.depth.len()).enumerate() {
+            let mut panels = self.packed.as_chunks::<N>().0.chunks_exact(self.depth.len()).enumerate().peekable();
+            while let Some((at, panel)) = panels.next() {
                 let first = self.cols.start + at * N;
                 let cols = first..self.cols.end.min(first + N);
+                let next = panels.peek().map_or(&[][..], |&(_, next)| next);
                 // Narrow tiles for floats alone: each kind of tile takes its time to compile.
                 if T::IS_FLOAT && cols.len() <= H {
-                    self.panel::<I, M, N, H>(rows.clone(), cols.clone(), panel);
+                    self.panel::<I, M, N, H>(rows.clone(), cols.clone(), panel, next);
                 } else {
-                    self.panel::<I, M, N, N>(rows.clone(), cols.clone(), panel);
+                    self.panel::<I, M, N, N>(rows.clone(), cols.clone(), panel, next);
                 }
                 self.finish(rows.clone(), cols);
             }
@@ -404,21 +411,26 @@ impl<T: GemmElement, L: LhsRows<T>, E: Epilogue<T>> Multiply<'_, T, L, E> {
         }
     }
 
-    /// Multiplies some rows with the first `W` columns of a panel.
+    /// Multiplies some rows with the first `W` columns of a panel. The first tile asks for the panel that is next.
     #[inline(always)]
     fn panel<I: Isa, const M: usize, const N: usize, const W: usize>(
         &self,
         rows: Range<usize>,
         cols: Range<usize>,
         panel: &[[T; N]],
+        mut next: &[[T; N]],
     ) {
         let mut i = rows.start;
         while i < rows.end {
-            if T::IS_FLOAT && (rows.end - i).next_multiple_of(EDGE) < M {
-                self.tile::<I, EDGE, N, W>(i..rows.end.min(i + EDGE), cols.clone(), panel);
+            let next = std::mem::take(&mut next);
+            if T::IS_FLOAT && rows.end - i == 1 {
+                self.tile::<I, 1, N, W>(i..rows.end, cols.clone(), panel, next);
+                i += 1;
+            } else if T::IS_FLOAT && (rows.end - i).next_multiple_of(EDGE) < M {
+                self.tile::<I, EDGE, N, W>(i..rows.end.min(i + EDGE), cols.clone(), panel, next);
                 i += EDGE;
             } else {
-                self.tile::<I, M, N, W>(i..rows.end.min(i + M), cols.clone(), panel);
+                self.tile::<I, M, N, W>(i..rows.end.min(i + M), cols.clone(), panel, next);
                 i += M;
             }
         }
@@ -430,13 +442,14 @@ impl<T: GemmElement, L: LhsRows<T>, E: Epilogue<T>> Multiply<'_, T, L, E> {
         rows: Range<usize>,
         cols: Range<usize>,
         panel: &[[T; N]],
+        next: &[[T; N]],
     ) {
         // A tile at the lower edge repeats the last row, and writes none of the repetitions.
         let mut starts = [0; M];
         for (i, start) in starts.iter_mut().enumerate() {
             *start = self.lhs.start((rows.start + i).min(rows.end - 1));
         }
-        multiply::<T, I, L, M, N, W>(&self.lhs, starts, self.depth.clone(), panel, |sums| {
+        multiply::<T, I, L, M, N, W>(&self.lhs, starts, self.depth.clone(), panel, next, |sums| {
             if self.target.has_dense_rows() {
                 self.store(rows, cols, sums);
             } else {
@@ -518,13 +531,15 @@ fn added<T: GemmElement, const N: usize>(
     res
 }
 
-/// Gives the products of some rows, which begin at these places, with the first columns of a panel to `store`.
+/// Gives the products of some rows, which begin at these places, with the first columns of a panel to `store`, and asks for
+/// the panel that is next.
 #[inline(always)]
 fn multiply<T: GemmElement, I: Isa, L: LhsRows<T>, const M: usize, const N: usize, const W: usize>(
     lhs: &L,
     starts: [usize; M],
     depth: Range<usize>,
     panel: &[[T; N]],
+    mut next: &[[T; N]],
     store: impl FnOnce(&[[T; W]; M]),
 ) {
     // These stay in registers, which takes that no place among them is computed.
@@ -533,12 +548,16 @@ fn multiply<T: GemmElement, I: Isa, L: LhsRows<T>, const M: usize, const N: usiz
     while !panel.is_empty() {
         let (place, n) = lhs.run(at);
         let (run, rest) = panel.split_at(n.min(panel.len()));
+        let (asked, left) = next.split_at(run.len().min(next.len()));
         // A loop, since functions of arrays are not always inlined.
         let mut rows: [&[T]; M] = [&[]; M];
         for i in 0..M {
             rows[i] = &lhs.data()[starts[i] + place..][..run.len()];
         }
         for (p, &panel) in run.iter().enumerate() {
+            if let Some(asked) = asked.get(p) {
+                prefetch_to_second_level(bytemuck::cast_slice(asked));
+            }
             for i in 0..M {
                 // SAFETY: each row has just been cut to the length of the run.
                 let factor = unsafe { *rows[i].get_unchecked(p) };
@@ -547,7 +566,7 @@ fn multiply<T: GemmElement, I: Isa, L: LhsRows<T>, const M: usize, const N: usiz
                 }
             }
         }
-        (panel, at) = (rest, at + run.len());
+        (panel, next, at) = (rest, left, at + run.len());
     }
     // Of a copy alone is a place computed.
     let done = sums;

@@ -122,17 +122,31 @@ impl Level {
     }
 }
 
-/// Asks for these bytes to be brought into the cache.
+/// Asks for these bytes to be brought into the first-level cache.
 #[inline]
 pub(crate) fn prefetch(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
-    for line in bytes.chunks(64) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: every x86-64 processor has the instruction, which reads nothing that the program sees.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
-    }
+    prefetch_lines::<{ std::arch::x86_64::_MM_HINT_T0 }>(bytes);
     #[cfg(not(target_arch = "x86_64"))]
     let _ = bytes;
+}
+
+/// Asks for these bytes to be brought into the second-level cache.
+#[inline(always)]
+pub(crate) fn prefetch_to_second_level(bytes: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    prefetch_lines::<{ std::arch::x86_64::_MM_HINT_T1 }>(bytes);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = bytes;
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn prefetch_lines<const HINT: i32>(bytes: &[u8]) {
+    for line in bytes.chunks(64) {
+        // SAFETY: every x86-64 processor has the instruction, which reads nothing that the program sees.
+        unsafe { std::arch::x86_64::_mm_prefetch::<HINT>(line.as_ptr().cast()) };
+    }
 }
 
 /// Does the work with the best instructions that the machine has.
