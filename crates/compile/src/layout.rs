@@ -11,8 +11,8 @@ use tracefx_core::DType;
 use tracefx_exec::Kernels;
 use tracefx_ops::{Op, Registry, Tags};
 use tracefx_plan::{
-    Action, Buffer, BufferId, Convolution, Extent, Fused, Operand, Plan, Pool, PoolReduction, Step, TensorId,
-    TensorView,
+    Action, Buffer, BufferId, Convolution, ConvolutionLayer, Extent, Fused, Operand, Plan, Pool, PoolReduction, Step,
+    TensorId, TensorView,
 };
 use tracefx_sym::SymInt;
 
@@ -164,8 +164,8 @@ impl Layout<'_> {
         epilogue.residual = epilogue.residual.map(|it| self.images(it, &node));
         let &Found { weight, stride, padding, dilation, groups, .. } = found;
         self.push(node, found.chain.result, |result| {
-            let step = Convolution { input, weight, stride, padding, dilation, groups, epilogue, result };
-            Action::Fused(Fused::Convolution(step))
+            let layers = vec![ConvolutionLayer { weight, stride, padding, dilation, groups, epilogue }];
+            Action::Fused(Fused::Convolution(Convolution { input, layers, result }))
         });
     }
 

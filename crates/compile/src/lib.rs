@@ -5,6 +5,7 @@
 //! bits of a result is done only with [`Precision::Fast`].
 #![forbid(unsafe_code)]
 
+mod bands;
 mod epilogue;
 mod in_place;
 mod layout;
@@ -56,6 +57,7 @@ pub fn compile(mut plan: Plan, registry: &Registry, kernels: &Kernels, precision
     in_place::without_copies(&mut plan, registry);
     if precision == Precision::Fast {
         layout::channels_last(&mut plan, registry, kernels);
+        bands::join(&mut plan, registry);
         products::products(&mut plan, registry);
     }
     loops::fuse_loops(&mut plan, registry, kernels);

@@ -6,7 +6,7 @@ mod cases;
 
 use serde_json::Value as Json;
 use tracefx_core::Tensor;
-use tracefx_plan::{Activation, Convolution, Epilogue, Fused, Product};
+use tracefx_plan::{Activation, Convolution, ConvolutionLayer, Epilogue, Fused, Product};
 
 fn main() {
     let prepare = tracefx_cpu::kernels().fused().unwrap();
@@ -34,14 +34,17 @@ fn step(case: &Json) -> Fused<Tensor> {
     let (input, weight) = (sizes(&case["input"]), sizes(&case["weight"]));
     let (stride, padding) = (number("stride"), number("padding"));
     let points = |dim: usize| (input[1 + dim] + 2 * padding - weight[2 + dim]) / stride + 1;
-    Fused::Convolution(Convolution {
-        input: tensor(&input),
+    let layer = ConvolutionLayer {
         weight: tensor(&weight),
         stride: [stride; 2],
         padding: [padding; 2],
         dilation: [1; 2],
         groups: number("groups"),
         epilogue: epilogue(weight[0]),
+    };
+    Fused::Convolution(Convolution {
+        input: tensor(&input),
+        layers: vec![layer],
         result: tensor(&[input[0], points(0), points(1), weight[0]]),
     })
 }

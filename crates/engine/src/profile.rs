@@ -129,7 +129,17 @@ fn flops(plan: &Plan, action: &Action) -> u64 {
         plan.tensor(id).known().and_then(|it| it.sizes.get(dim).copied()).unwrap_or(0) as u64
     };
     match action {
-        Action::Fused(Fused::Convolution(it)) => twice(n(it.result), n(it.weight)) / size(it.weight, 0).max(1),
+        Action::Fused(Fused::Convolution(it)) => {
+            let sizes = |id: TensorId| plan.tensor(id).known().and_then(|it| it.sizes[..].try_into().ok());
+            let (mut images, mut res) = (sizes(it.input), 0u64);
+            for layer in &it.layers {
+                let weight: Option<[usize; 4]> = sizes(layer.weight);
+                images = images.zip(weight).and_then(|(images, weight)| layer.result_sizes(images, weight));
+                let n_points = images.map_or(0, |it| n_elements(&it));
+                res = res.saturating_add(twice(n_points, n(layer.weight)) / size(layer.weight, 0).max(1));
+            }
+            res
+        }
         Action::Fused(Fused::Product(it)) => twice(n(it.result), size(it.lhs, 1)),
         Action::Call { op, args, results } => {
             let tensor = |it: Option<&Operand>| if let Some(Operand::Tensor(id)) = it { Some(*id) } else { None };

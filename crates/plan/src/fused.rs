@@ -6,7 +6,7 @@ use crate::Loop;
 /// What a fused step computes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fused<T> {
-    /// A convolution.
+    /// A convolution, or several.
     Convolution(Convolution<T>),
     /// A matrix product.
     Product(Product<T>),
@@ -16,11 +16,22 @@ pub enum Fused<T> {
     Loop(Loop<T>),
 }
 
-/// A convolution of channels-last images in float32: `result = epilogue(convolution(input, weight))`.
+/// Convolutions of channels-last images in float32, one after the other. Where there are several, a few rows of the images between
+/// them are in memory at a time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Convolution<T> {
     /// The images, `[N, H, W, C]`, row-major.
     pub input: T,
+    /// What is computed: one convolution, or a depthwise one with a pointwise one before it or behind it, or both (the inverted
+    /// residual of MobileNetV2). Only the last one may have a residual.
+    pub layers: Vec<ConvolutionLayer<T>>,
+    /// What the last one gives, `[N, OH, OW, O]`, row-major.
+    pub result: T,
+}
+
+/// `epilogue(convolution(input, weight))`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConvolutionLayer<T> {
     /// The filters as PyTorch has them, `[O, C / groups, KH, KW]`, with any strides.
     pub weight: T,
     /// The strides of height and width.
@@ -33,8 +44,41 @@ pub struct Convolution<T> {
     pub groups: usize,
     /// What follows.
     pub epilogue: Epilogue<T>,
-    /// What it gives, `[N, OH, OW, O]`, row-major.
-    pub result: T,
+}
+
+impl<T> ConvolutionLayer<T> {
+    /// The sizes `[N, OH, OW, O]` of what it gives for images and filters of these sizes; nothing where they do not fit.
+    pub fn result_sizes(&self, [n, h, w, c]: [usize; 4], [o, per_group, kh, kw]: [usize; 4]) -> Option<[usize; 4]> {
+        let points = |dim: usize, image: usize, kernel: usize| {
+            let reach = kernel.checked_sub(1)?.checked_mul(self.dilation[dim])?.checked_add(1)?;
+            let room = self.padding[dim].checked_mul(2)?.checked_add(image)?.checked_sub(reach)?;
+            Some(room.checked_div(self.stride[dim])? + 1)
+        };
+        let fits = self.groups > 0 && per_group.checked_mul(self.groups) == Some(c) && o % self.groups == 0;
+        let fits = fits && self.dilation.iter().all(|&it| it > 0);
+        fits.then_some([n, points(0, h, kh)?, points(1, w, kw)?, o])
+    }
+
+    /// Whether filters of these sizes look at one pixel each, and at all channels.
+    pub fn is_pointwise(&self, weight: &[usize]) -> bool {
+        weight.get(2..) == Some(&[1, 1]) && (self.stride, self.padding, self.groups) == ([1; 2], [0; 2], 1)
+    }
+
+    /// Whether filters of these sizes look at one channel each, of several.
+    pub fn is_depthwise(&self, weight: &[usize]) -> bool {
+        weight.get(1) == Some(&1) && self.groups > 1
+    }
+
+    fn try_map<U, E>(&self, tensor: &mut dyn FnMut(&T) -> Result<U, E>) -> Result<ConvolutionLayer<U>, E> {
+        Ok(ConvolutionLayer {
+            weight: tensor(&self.weight)?,
+            stride: self.stride,
+            padding: self.padding,
+            dilation: self.dilation,
+            groups: self.groups,
+            epilogue: self.epilogue.try_map(tensor)?,
+        })
+    }
 }
 
 /// A product of matrices in float32: `result = epilogue(lhs @ rhs)`.
@@ -155,23 +199,26 @@ impl<T> Fused<T> {
 
     /// The tensors that it reads, in the order of the fields.
     pub fn inputs(&self) -> Vec<&T> {
-        let (first, epilogue) = match self {
-            Fused::Convolution(it) => ([&it.input, &it.weight], &it.epilogue),
-            Fused::Product(it) => ([&it.lhs, &it.rhs], &it.epilogue),
-            Fused::Pool(it) => return vec![&it.input],
-            Fused::Loop(it) => return it.inputs.iter().collect(),
-        };
-        first.into_iter().chain(epilogue.tensors()).collect()
+        match self {
+            Fused::Convolution(it) => {
+                let layers = it.layers.iter().flat_map(|it| [&it.weight].into_iter().chain(it.epilogue.tensors()));
+                [&it.input].into_iter().chain(layers).collect()
+            }
+            Fused::Product(it) => [&it.lhs, &it.rhs].into_iter().chain(it.epilogue.tensors()).collect(),
+            Fused::Pool(it) => vec![&it.input],
+            Fused::Loop(it) => it.inputs.iter().collect(),
+        }
     }
 
     /// The tensors of which something is made once and kept until they change: weights, and what is folded into them.
     pub fn parameters(&self) -> impl Iterator<Item = &T> {
-        let (weight, epilogue) = match self {
-            Fused::Convolution(it) => (Some(&it.weight), Some(&it.epilogue)),
-            Fused::Product(it) => (Some(&it.rhs), Some(&it.epilogue)),
-            Fused::Pool(_) | Fused::Loop(_) => (None, None),
+        let (layers, product) = match self {
+            Fused::Convolution(it) => (&it.layers[..], None),
+            Fused::Product(it) => (&[][..], Some((&it.rhs, &it.epilogue))),
+            Fused::Pool(_) | Fused::Loop(_) => (&[][..], None),
         };
-        weight.into_iter().chain(epilogue.into_iter().flat_map(Epilogue::parameters))
+        let weights = layers.iter().map(|it| (&it.weight, &it.epilogue)).chain(product);
+        weights.flat_map(|(weight, epilogue)| [weight].into_iter().chain(epilogue.parameters()))
     }
 
     /// The tensors that it writes, all of them.
@@ -192,12 +239,7 @@ impl<T> Fused<T> {
         Ok(match self {
             Fused::Convolution(it) => Fused::Convolution(Convolution {
                 input: tensor(&it.input)?,
-                weight: tensor(&it.weight)?,
-                stride: it.stride,
-                padding: it.padding,
-                dilation: it.dilation,
-                groups: it.groups,
-                epilogue: it.epilogue.try_map(tensor)?,
+                layers: it.layers.iter().map(|it| it.try_map(tensor)).collect::<Result<_, E>>()?,
                 result: tensor(&it.result)?,
             }),
             Fused::Pool(it) => Fused::Pool(Pool {

@@ -37,7 +37,7 @@ mod print;
 mod validate;
 
 pub use code::{Argument, Instruction, Loop, Register};
-pub use fused::{Activation, BatchNorm, Convolution, Epilogue, Fused, Pool, PoolReduction, Product};
+pub use fused::{Activation, BatchNorm, Convolution, ConvolutionLayer, Epilogue, Fused, Pool, PoolReduction, Product};
 pub use memory::{Lifetime, Slots, assign_slots};
 pub use operand::Operand;
 pub use plan::{Action, Buffer, BufferId, Extent, Plan, Step, TensorId, TensorView};

@@ -1,6 +1,8 @@
 //! The text of a plan: one line a step, with the tensors that it gives, and the node that it is from.
 
-use crate::{Action, Activation, Argument, Buffer, Fused, Loop, Operand, Plan, Register, TensorId, TensorView};
+use crate::{
+    Action, Activation, Argument, Buffer, Epilogue, Fused, Loop, Operand, Plan, Register, TensorId, TensorView,
+};
 use std::fmt::{self, Display, Formatter, Write};
 use tracefx_sym::Expr;
 
@@ -71,11 +73,14 @@ impl Plan {
         let epilogue = match fused {
             Fused::Convolution(it) => {
                 self.tensor_name(f, it.input)?;
-                f.write_str(", ")?;
-                self.tensor_name(f, it.weight)?;
-                write!(f, ", stride={:?}, padding={:?}", it.stride, it.padding)?;
-                write!(f, ", dilation={:?}, groups={}", it.dilation, it.groups)?;
-                &it.epilogue
+                for (at, layer) in it.layers.iter().enumerate() {
+                    f.write_str(if at == 0 { ", " } else { "; " })?;
+                    self.tensor_name(f, layer.weight)?;
+                    write!(f, ", stride={:?}, padding={:?}", layer.stride, layer.padding)?;
+                    write!(f, ", dilation={:?}, groups={}", layer.dilation, layer.groups)?;
+                    self.epilogue(f, &layer.epilogue)?;
+                }
+                return Ok(());
             }
             Fused::Product(it) => {
                 self.tensor_name(f, it.lhs)?;
@@ -90,6 +95,10 @@ impl Plan {
             }
             Fused::Loop(it) => return self.code(f, it),
         };
+        self.epilogue(f, epilogue)
+    }
+
+    fn epilogue(&self, f: &mut Formatter<'_>, epilogue: &Epilogue<TensorId>) -> fmt::Result {
         let mut named = |name: &str, tensor: &Option<TensorId>| match tensor {
             Some(id) => {
                 write!(f, ", {name}=")?;

@@ -110,6 +110,12 @@ impl Plan {
             Some(extent) if extent.is_row_major() => Ok(extent.sizes),
             _ => Err(invalid(format!("%{} is not row-major", id.0))),
         };
+        let check_channels = |epilogue: &Epilogue<TensorId>, n_channels: usize| {
+            epilogue.parameters().try_for_each(|&id| match sizes(id)? {
+                sizes if sizes[..] == [n_channels] => Ok(()),
+                sizes => Err(invalid(format!("%{} is {sizes:?}, and there are {n_channels} channels", id.0))),
+            })
+        };
         let none = Epilogue::none();
         let (wanted, epilogue, result) = match fused {
             Fused::Pool(it) => {
@@ -126,18 +132,19 @@ impl Plan {
                 (Dims::from_slice(&[n, oh, ow, c]), &none, it.result)
             }
             Fused::Convolution(it) => {
-                let (input, weight) = (whole(it.input)?, sizes(it.weight)?);
-                let ([n, h, w, c], [o, per_group, kh, kw]) = (rank4(&input)?, rank4(&weight)?);
-                let points = |dim: usize, image: usize, kernel: usize| {
-                    let reach = kernel.checked_sub(1)?.checked_mul(it.dilation[dim])?.checked_add(1)?;
-                    let room = it.padding[dim].checked_mul(2)?.checked_add(image)?.checked_sub(reach)?;
-                    Some(room.checked_div(it.stride[dim])? + 1)
-                };
-                let points = points(0, h, kh).zip(points(1, w, kw));
-                let fits = it.groups > 0 && per_group.checked_mul(it.groups) == Some(c) && o % it.groups == 0;
-                let points = points.filter(|_| fits && it.dilation.iter().all(|&it| it > 0));
-                let (oh, ow) = points.ok_or_else(|| invalid("a convolution's sizes do not fit".to_owned()))?;
-                (Dims::from_slice(&[n, oh, ow, o]), &it.epilogue, it.result)
+                let mut images = rank4(&whole(it.input)?)?;
+                let (last, inner) = it.layers.split_last().ok_or_else(|| invalid("no convolution".to_owned()))?;
+                for layer in &it.layers {
+                    let fits = layer.result_sizes(images, rank4(&sizes(layer.weight)?)?);
+                    images = fits.ok_or_else(|| invalid("a convolution's sizes do not fit".to_owned()))?;
+                }
+                for layer in inner {
+                    if layer.epilogue.residual.is_some() {
+                        return Err(invalid("a residual is added between convolutions".to_owned()));
+                    }
+                    check_channels(&layer.epilogue, sizes(layer.weight)?[0])?;
+                }
+                (Dims::from_slice(&images), &last.epilogue, it.result)
             }
             Fused::Product(it) => {
                 let (lhs, rhs) = (whole(it.lhs)?, sizes(it.rhs)?);
@@ -160,13 +167,7 @@ impl Plan {
         if fused.inputs().iter().any(|it| self.tensor(**it).buffer == buffer) {
             return Err(invalid(format!("a step writes %{}, whose memory it reads", result.0)));
         }
-        let n_channels = wanted[wanted.len() - 1];
-        for &id in epilogue.parameters() {
-            let sizes = sizes(id)?;
-            if sizes[..] != [n_channels] {
-                return Err(invalid(format!("%{} is {sizes:?}, and there are {n_channels} channels", id.0)));
-            }
-        }
+        check_channels(epilogue, wanted[wanted.len() - 1])?;
         match epilogue.residual {
             Some(id) if whole(id)? != wanted => Err(invalid(format!("the residual %{} is not like the result", id.0))),
             _ => Ok(()),

@@ -70,6 +70,34 @@ fn inverted_residuals_and_squeezed_channels_stay_in_their_layout() {
     snapshot("inverted_residuals_and_squeezed_channels_stay_in_their_layout", &plan);
 }
 
+/// Large images between pointwise and depthwise convolutions are never whole in memory; small ones, and those that are read twice,
+/// are.
+#[test]
+fn inverted_residuals_of_large_images_are_a_step() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let relu6 = |net: &mut Net, y| net.aten("hardtanh.default", vec![y, Arg::Int(0), Arg::Int(6)]);
+    let block = |net: &mut Net, x: NodeId, [before, hidden, after]: [usize; 3], stride: i64| {
+        let y = net.conv(x, [hidden, before, 1], 1, 1);
+        let y = net.norm(y, hidden);
+        let y = relu6(net, y.into());
+        let y = net.conv(y, [hidden, 1, 3], stride, hidden as i64);
+        let y = net.norm(y, hidden);
+        let y = relu6(net, y.into());
+        let y = net.conv(y, [after, hidden, 1], 1, 1);
+        net.norm(y, after)
+    };
+    let x = net.conv(x, [16, 3, 3], 1, 1);
+    let y = block(&mut net, x, [16, 64, 16], 1);
+    let x = net.aten("add.Tensor", vec![y.into(), x.into()]);
+    let x = block(&mut net, x, [16, 64, 24], 2);
+    let y = block(&mut net, x, [24, 32, 24], 1);
+    let x = net.aten("add.Tensor", vec![y.into(), x.into()]);
+    let module = net.finish(&[x]);
+    let plan = check(&module, &[noise(&[1, 3, 47, 45], 0)], Precision::Fast);
+    snapshot("inverted_residuals_of_large_images_are_a_step", &plan);
+}
+
 /// Of whole images, with height and width in the result and without; other means stay calls.
 #[test]
 fn a_mean_of_images_is_a_pooling() {

@@ -41,13 +41,16 @@ fn run(step: &Fused<Tensor>) -> Result<()> {
     let images = |it: &Tensor| it.permuted(&[0, 3, 1, 2]);
     match step {
         Fused::Convolution(it) => {
-            let (input, weight) = (images(&it.input), &it.weight);
-            let mut args = vec![tensor(&input), tensor(weight), optional(&it.epilogue.bias)];
-            args.extend([it.stride, it.padding, it.dilation].map(ints));
-            args.extend([Value::Bool(false), ints([0, 0]), Value::int(it.groups as i64)]);
-            let residual = it.epilogue.residual.as_ref().map(images);
-            let epilogue = Epilogue { residual, ..it.epilogue.clone() };
-            assign(&images(&it.result), &follow(aten("convolution.default", args)?, &epilogue)?)
+            let mut made = images(&it.input);
+            for layer in &it.layers {
+                let epilogue = &layer.epilogue;
+                let mut args = vec![tensor(&made), tensor(&layer.weight), optional(&epilogue.bias)];
+                args.extend([layer.stride, layer.padding, layer.dilation].map(ints));
+                args.extend([Value::Bool(false), ints([0, 0]), Value::int(layer.groups as i64)]);
+                let residual = epilogue.residual.as_ref().map(images);
+                made = follow(aten("convolution.default", args)?, &Epilogue { residual, ..epilogue.clone() })?;
+            }
+            assign(&images(&it.result), &made)
         }
         Fused::Product(it) => {
             let mut made = aten("mm.default", vec![tensor(&it.lhs), tensor(&it.rhs)])?;

@@ -1,44 +1,39 @@
 //! Convolutions of channels-last images: their geometry, and which of the algorithms computes them.
 
+use crate::fused::bands::Bands;
 use crate::fused::depthwise::Depthwise;
 use crate::fused::direct::Direct;
 use crate::fused::epilogue::{Folded, Tail};
-use crate::fused::padding::PaddedLayout;
 use crate::fused::winograd::Winograd;
 use tracefx_core::allocate::collected;
 use tracefx_core::{Result, Tensor};
-use tracefx_plan::Convolution;
+use tracefx_plan::{Convolution, ConvolutionLayer};
 
-/// A convolution with its filters packed.
-pub(super) struct ConvolutionKernel {
-    folded: Folded,
-    algorithm: Algorithm,
-}
-
-enum Algorithm {
+/// A convolution with its filters packed, or several.
+pub(super) enum ConvolutionKernel {
+    Bands(Box<Bands>),
     Depthwise(Depthwise),
-    Direct(Direct),
-    Winograd(Winograd),
+    Direct(Direct, Folded),
+    Winograd(Winograd, Folded),
 }
 
 impl ConvolutionKernel {
     /// # Errors
     /// `OutOfMemory`.
     pub(super) fn new(step: &Convolution<Tensor>) -> Result<Self> {
-        let geometry = Geometry::new(step);
-        let folded = Folded::new(&step.epilogue)?;
-        let weight = step.weight.to_vec::<f32>()?;
-        let filter = geometry.n_in() * geometry.n_taps();
-        let weight = collected(weight.iter().enumerate().map(|(at, &it)| folded.scaled(it, at / filter)))?;
-        let is_depthwise = geometry.n_in() == 1 && geometry.groups > 1 && PaddedLayout::of(&geometry).is_some();
-        let algorithm = if is_depthwise {
-            Algorithm::Depthwise(Depthwise::new(geometry, &weight, &folded)?)
-        } else if Winograd::is_for(&geometry) {
-            Algorithm::Winograd(Winograd::new(geometry, &weight)?)
-        } else {
-            Algorithm::Direct(Direct::new(geometry, &weight)?)
+        let images = four(step.input.sizes());
+        let [layer] = &step.layers[..] else {
+            return Ok(ConvolutionKernel::Bands(Box::new(Bands::new(images, &step.layers)?)));
         };
-        Ok(ConvolutionKernel { folded, algorithm })
+        let geometry = Geometry::new(images, layer);
+        let (folded, weight) = folded_weight(layer)?;
+        Ok(if Depthwise::is_for(&geometry) {
+            ConvolutionKernel::Depthwise(Depthwise::new(geometry, &weight, &folded)?)
+        } else if Winograd::is_for(&geometry) {
+            ConvolutionKernel::Winograd(Winograd::new(geometry, &weight)?, folded)
+        } else {
+            ConvolutionKernel::Direct(Direct::new(geometry, &weight)?, folded)
+        })
     }
 
     /// # Errors
@@ -47,12 +42,26 @@ impl ConvolutionKernel {
         if out.is_empty() {
             return Ok(());
         }
-        match &self.algorithm {
-            Algorithm::Depthwise(it) => it.run(input, tail, out),
-            Algorithm::Direct(it) => it.run(input, &self.folded, tail, out),
-            Algorithm::Winograd(it) => it.run(input, &self.folded, tail, out),
+        match self {
+            ConvolutionKernel::Bands(it) => it.run(input, tail, out),
+            ConvolutionKernel::Depthwise(it) => it.run(input, tail, out),
+            ConvolutionKernel::Direct(it, folded) => it.run(input, folded, tail, out),
+            ConvolutionKernel::Winograd(it, folded) => it.run(input, folded, tail, out),
         }
     }
+}
+
+/// The filters of a convolution with the factors that follow folded into them, row-major, and what is left of these.
+pub(super) fn folded_weight(layer: &ConvolutionLayer<Tensor>) -> Result<(Folded, Vec<f32>)> {
+    let folded = Folded::new(&layer.epilogue)?;
+    let filter: usize = layer.weight.sizes()[1..].iter().product();
+    let weight = layer.weight.to_vec::<f32>()?;
+    let weight = collected(weight.iter().enumerate().map(|(at, &it)| folded.scaled(it, at / filter)))?;
+    Ok((folded, weight))
+}
+
+fn four(sizes: &[usize]) -> [usize; 4] {
+    sizes.try_into().expect("a plan convolves images and filters of four dimensions")
 }
 
 /// The sizes of a convolution. Those of height stand before those of width.
@@ -71,21 +80,23 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    pub(super) fn new(step: &Convolution<Tensor>) -> Self {
-        let (input, weight, result) = (step.input.sizes(), step.weight.sizes(), step.result.sizes());
+    /// That of a convolution of images `[N, H, W, C]`.
+    pub(super) fn new(images: [usize; 4], layer: &ConvolutionLayer<Tensor>) -> Self {
+        let weight = four(layer.weight.sizes());
+        let result = layer.result_sizes(images, weight).expect("a plan's convolutions fit");
         let points = [result[1], result[2]];
         // The stride of one point is the distance to none.
-        let stride = [0, 1].map(|dim| if points[dim] == 1 { 1 } else { step.stride[dim] });
+        let stride = [0, 1].map(|dim| if points[dim] == 1 { 1 } else { layer.stride[dim] });
         Geometry {
-            n_images: input[0],
-            image: [input[1], input[2]],
-            channels: input[3],
+            n_images: images[0],
+            image: [images[1], images[2]],
+            channels: images[3],
             filters: weight[0],
-            groups: step.groups,
+            groups: layer.groups,
             kernel: [weight[2], weight[3]],
             stride,
-            padding: step.padding,
-            dilation: step.dilation,
+            padding: layer.padding,
+            dilation: layer.dilation,
             points,
         }
     }
@@ -123,6 +134,11 @@ impl Geometry {
     pub(super) fn point(&self, at: usize) -> (usize, [usize; 2]) {
         let (image, at) = (at / self.n_points(), at % self.n_points());
         (image, [at / self.points[1], at % self.points[1]])
+    }
+
+    /// The places from the first tap of a point to its last one.
+    pub(super) fn span(&self, dim: usize) -> usize {
+        (self.kernel[dim] - 1) * self.dilation[dim] + 1
     }
 
     /// The places of the padded image that some tap of some point sees.

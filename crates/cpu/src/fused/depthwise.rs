@@ -4,10 +4,12 @@
 
 use crate::fused::convolution::Geometry;
 use crate::fused::epilogue::{Folded, Tail};
+use crate::fused::padding::PaddedLayout;
 use crate::gemm::GemmElement;
 use crate::gemm::blocked::Epilogue;
 use crate::numeric::isa::{Isa, Level, Work};
 use crate::numeric::{parallel, scratch};
+use std::ops::Range;
 use tracefx_core::Result;
 use tracefx_core::allocate::collected;
 
@@ -65,8 +67,18 @@ impl Depthwise {
         let weight = collected((0..n_vectors * n_taps * lanes).map(number))?;
         let bias = (0..n_vectors * lanes).map(|at| filter(at / lanes, at % lanes).map_or(0.0, |it| folded.bias(it)));
         let points = geometry.points[1].next_multiple_of(2 * GROUP) - 1;
-        let width = points * geometry.stride[1] + (geometry.kernel[1] - 1) * geometry.dilation[1] + 1;
+        let width = points * geometry.stride[1] + geometry.span(1);
         Ok(Depthwise { geometry, level, n_planes, width, weight, bias: collected(bias)? })
+    }
+
+    /// Whether a convolution can be computed so: a filter reads one channel, and padding makes no image much larger.
+    pub(super) fn is_for(it: &Geometry) -> bool {
+        it.n_in() == 1 && it.groups > 1 && PaddedLayout::of(it).is_some()
+    }
+
+    /// The elements of so many rows of [`Planes`].
+    pub(super) fn planes_len(&self, n_rows: usize) -> usize {
+        n_rows * self.width * self.geometry.channels.next_multiple_of(self.level.run(Lanes))
     }
 
     /// # Errors
@@ -75,73 +87,107 @@ impl Depthwise {
         let it = &self.geometry;
         let row = it.points[1] * it.filters;
         let n_rows = (SHARED / (row * it.n_taps())).clamp(1, it.points[0]);
-        let n_padded = (n_rows - 1) * it.stride[0] + (it.kernel[0] - 1) * it.dilation[0] + 1;
-        let lanes = self.level.run(Lanes);
-        let len = n_padded * self.width * it.channels.next_multiple_of(lanes);
+        let n_seen = (n_rows - 1) * it.stride[0] + it.span(0);
         parallel::try_parts_mut(out, n_rows * row, |first, out| {
-            scratch::with::<f32, _>(len, |padded| {
-                let mut first = first / row;
-                let mut left = out;
+            scratch::with::<f32, _>(self.planes_len(n_seen), |padded| {
+                let (mut first, mut left) = (first / row, out);
                 // Rows of several images may be in a part.
                 while !left.is_empty() {
                     let (image, y) = (first / it.points[0], first % it.points[0]);
                     let n = (left.len() / row).min(it.points[0] - y);
                     let (out, rest) = left.split_at_mut(n * row);
                     let image = &input[image * it.image_len()..][..it.image_len()];
-                    let tail = tail.from(first * it.points[1], 0);
-                    Band { depthwise: self, image, first: y, tail, padded, out }.fill();
-                    tail.finish(out);
+                    self.rows(image, y, tail.from(first * it.points[1], 0), padded, out);
                     (first, left) = (first + n, rest);
                 }
                 Ok(())
             })
         })
     }
-}
 
-/// Some rows of points of an image.
-struct Band<'a> {
-    depthwise: &'a Depthwise,
-    image: &'a [f32],
-    first: usize,
-    tail: Tail<'a>,
-    padded: &'a mut [f32],
-    out: &'a mut [f32],
-}
-
-impl Band<'_> {
-    fn fill(self) {
-        let Band { depthwise, image, first, tail, padded, out } = self;
-        let (it, level, width) = (&depthwise.geometry, depthwise.level, depthwise.width);
-        let plane = padded.len() / it.channels.div_ceil(level.run(Lanes));
-        let mut n_padded = 0;
-        for (y, out) in out.chunks_exact_mut(it.points[1] * it.filters).enumerate() {
-            let reach = y * it.stride[0] + (it.kernel[0] - 1) * it.dilation[0] + 1;
-            while n_padded < reach {
-                level.run(Copy {
-                    depthwise,
-                    image,
-                    y: first * it.stride[0] + n_padded,
-                    padded,
-                    plane,
-                    to: n_padded * width,
-                });
-                n_padded += 1;
-            }
-            let tail = tail.from(y * it.points[1], 0);
-            level.run(Row { depthwise, padded, plane, first: y * it.stride[0] * width, tail, out });
+    /// Computes rows of points of an image from row `y` on. Rows of the image come to the planes as the taps get there.
+    fn rows(&self, image: &[f32], y: usize, tail: Tail<'_>, padded: &mut [f32], out: &mut [f32]) {
+        let it = &self.geometry;
+        let row = it.points[1] * it.filters;
+        let reach = |y: usize| y * it.stride[0] + it.span(0);
+        let mut planes = Planes::new(self, padded);
+        let mut missing = planes.advance(y * it.stride[0]..reach(y + out.len() / row - 1));
+        for (at, out) in out.chunks_exact_mut(row).enumerate() {
+            planes.fill(missing.start..reach(y + at), 0, image);
+            missing.start = reach(y + at);
+            planes.sum(y + at, tail.from(at * it.points[1], 0), out);
         }
+    }
+}
+
+/// Rows of an image with its padding, of each vector of channels a plane.
+pub(super) struct Planes<'a> {
+    depthwise: &'a Depthwise,
+    padded: &'a mut [f32],
+    /// The elements of a plane, all of whose pixels have as many of them as a vector.
+    plane: usize,
+    /// The rows of the padded image that are there.
+    rows: Range<usize>,
+}
+
+impl<'a> Planes<'a> {
+    /// Planes with no rows yet, in memory of [`Depthwise::planes_len`].
+    pub(super) fn new(depthwise: &'a Depthwise, padded: &'a mut [f32]) -> Self {
+        let lanes = depthwise.level.run(Lanes);
+        let plane = padded.len() / depthwise.geometry.channels.div_ceil(lanes);
+        Planes { depthwise, padded, plane, rows: 0..0 }
+    }
+
+    /// Makes room for these rows, none of which lies before those that are there, and says which ones are missing.
+    pub(super) fn advance(&mut self, rows: Range<usize>) -> Range<usize> {
+        let kept = self.rows.end.saturating_sub(rows.start);
+        if kept > 0 && rows.start > self.rows.start {
+            let row = self.depthwise.width * self.depthwise.level.run(Lanes);
+            let (from, end) = ((rows.start - self.rows.start) * row, self.rows.len() * row);
+            self.padded.chunks_exact_mut(self.plane).for_each(|it| it.copy_within(from..end, 0));
+        }
+        let missing = rows.start + kept..rows.end;
+        self.rows = rows;
+        missing
+    }
+
+    /// Fills rows with those of an image, of which `image` has the ones from `first` on.
+    pub(super) fn fill(&mut self, rows: Range<usize>, first: usize, image: &[f32]) {
+        let (it, level) = (&self.depthwise.geometry, self.depthwise.level);
+        let len = it.image[1] * it.channels;
+        for row in rows {
+            let y = row.checked_sub(it.padding[0]).filter(|&y| y < it.image[0]);
+            level.run(Copy {
+                depthwise: self.depthwise,
+                from: y.map(|y| &image[(y - first) * len..][..len]),
+                padded: self.padded,
+                plane: self.plane,
+                to: (row - self.rows.start) * self.depthwise.width,
+            });
+        }
+    }
+
+    /// Computes rows of points from row `first` on, all of whose taps are there.
+    pub(super) fn sum(&self, first: usize, tail: Tail<'_>, out: &mut [f32]) {
+        let Planes { depthwise, plane, .. } = *self;
+        let it = &depthwise.geometry;
+        for (at, out) in out.chunks_exact_mut(it.points[1] * it.filters).enumerate() {
+            let first = ((first + at) * it.stride[0] - self.rows.start) * depthwise.width;
+            let tail = tail.from(at * it.points[1], 0);
+            depthwise.level.run(Row { depthwise, padded: self.padded, plane, first, tail, out });
+        }
+        tail.finish(out);
     }
 }
 
 /// Copies a row of the padded image to a row of each plane.
 struct Copy<'a> {
     depthwise: &'a Depthwise,
-    image: &'a [f32],
-    y: usize,
+    /// The row of the image, or nothing in the padding.
+    from: Option<&'a [f32]>,
     padded: &'a mut [f32],
-    /// The elements of a plane, all of whose pixels have `V` of them, and the pixel where the row begins in it.
     plane: usize,
+    /// The pixel where the row begins in a plane.
     to: usize,
 }
 
@@ -162,11 +208,9 @@ impl Copy<'_> {
     #[inline(always)]
     fn copy<const V: usize>(self) {
         let it = &self.depthwise.geometry;
-        let y = self.y.checked_sub(it.padding[0]).filter(|&y| y < it.image[0]);
-        let from = y.map(|y| &self.image[y * it.image[1] * it.channels..][..it.image[1] * it.channels]);
         for (at, plane) in self.padded.chunks_exact_mut(self.plane).enumerate() {
             let to = &mut plane.as_chunks_mut::<V>().0[self.to..][..self.depthwise.width];
-            let Some(from) = from else {
+            let Some(from) = self.from else {
                 to.fill([0.0; V]);
                 continue;
             };

@@ -3,6 +3,7 @@
 //!
 //! What is made once of the parameters of a step is a kernel of one of the families here; which one it is, their shapes decide.
 
+mod bands;
 mod convolution;
 mod depthwise;
 mod direct;
@@ -47,7 +48,8 @@ pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
             let kernel = ConvolutionKernel::new(it)?;
             Ok(Box::new(move |step| {
                 let Fused::Convolution(it) = step else { unreachable!("{SAME}") };
-                run(&it.input, &it.epilogue, &it.result, |input, tail, out| kernel.run(input, tail, out))
+                let epilogue = &it.layers.last().expect("{SAME}").epilogue;
+                run(&it.input, epilogue, &it.result, |input, tail, out| kernel.run(input, tail, out))
             }))
         }
         Fused::Product(it) => {

@@ -6,7 +6,7 @@ use crate::agreement::config;
 use crate::numeric::isa::Level;
 use proptest::prelude::*;
 use tracefx_core::{Tensor, contiguous_strides};
-use tracefx_plan::{Activation, BatchNorm, Convolution, Epilogue, Fused, Product};
+use tracefx_plan::{Activation, BatchNorm, Convolution, ConvolutionLayer, Epilogue, Fused, Product};
 
 fn numbers(n: usize, seed: usize) -> Vec<f32> {
     (0..n).map(|at| ((at * 7 + seed * 13) as f32 * 0.37).sin() * 2.0).collect()
@@ -141,7 +141,7 @@ fn expected(epilogue: &Epilogue<Tensor>, sums: Vec<Sum>, n_roundings: f64) -> Ve
 
 fn check(step: &Fused<Tensor>, sums: Vec<Sum>, n_roundings: f64) -> Result<(), TestCaseError> {
     let epilogue = match step {
-        Fused::Convolution(it) => &it.epilogue,
+        Fused::Convolution(it) => &it.layers[0].epilogue,
         Fused::Product(it) => &it.epilogue,
         Fused::Pool(_) | Fused::Loop(_) => unreachable!("{} has no epilogue", step.name()),
     };
@@ -216,14 +216,17 @@ impl Sizes {
         let [oh, ow] = self.points().unwrap();
         let sizes = [n, oh, ow, n_out * groups];
         let weight = tensor(&[n_out * groups, n_in, kh, kw], 2);
-        Fused::Convolution(Convolution {
-            input: shifted(&tensor(&[n, h, w, n_in * groups], 1)),
+        let layer = ConvolutionLayer {
             weight: if is_turned { turned(&weight) } else { weight },
             stride: self.stride,
             padding: self.padding,
             dilation: self.dilation,
             groups,
             epilogue: epilogue(parts, activation, &sizes),
+        };
+        Fused::Convolution(Convolution {
+            input: shifted(&tensor(&[n, h, w, n_in * groups], 1)),
+            layers: vec![layer],
             result: result(&sizes),
         })
     }
@@ -232,7 +235,7 @@ impl Sizes {
     fn check(&self, parts: Parts, activation: Activation, is_turned: bool, factor: f64) -> Result<(), TestCaseError> {
         let step = self.step(parts, activation, is_turned);
         let Fused::Convolution(it) = &step else { unreachable!() };
-        let sums = self.sums(&it.input.to_vec::<f32>().unwrap(), &it.weight.to_vec::<f32>().unwrap());
+        let sums = self.sums(&it.input.to_vec::<f32>().unwrap(), &it.layers[0].weight.to_vec::<f32>().unwrap());
         let n_terms = self.channels[0] * self.kernel[0] * self.kernel[1];
         check(&step, sums, factor * (n_terms as f64 + 8.0))
     }
@@ -324,6 +327,74 @@ fn convolutions_of_small_images_are_what_the_plain_loop_says() {
                 }
             }
         }
+    }
+}
+
+/// A layer with random filters.
+fn layer(n_out: usize, n_in: usize, groups: usize, kernel: [usize; 2]) -> ConvolutionLayer<Tensor> {
+    let weight = tensor(&[n_out, n_in / groups, kernel[0], kernel[1]], n_out);
+    let (stride, padding, dilation) = ([1; 2], [0; 2], [1; 2]);
+    ConvolutionLayer { weight, stride, padding, dilation, groups, epilogue: Epilogue::none() }
+}
+
+/// The results of these layers for an image: of one step, or of a step each.
+fn layered(input: &Tensor, layers: &[ConvolutionLayer<Tensor>], is_joined: bool) -> Vec<u32> {
+    let mut images = input.clone();
+    for layers in if is_joined { vec![layers] } else { layers.chunks(1).collect() } {
+        let sizes = |it: &Tensor| <[usize; 4]>::try_from(it.sizes()).unwrap();
+        let wanted = layers
+            .iter()
+            .fold(sizes(&images), |images, layer| layer.result_sizes(images, sizes(&layer.weight)).unwrap());
+        let step = Convolution { input: images, layers: layers.to_vec(), result: result(&wanted) };
+        images = step.result.clone();
+        let step = Fused::Convolution(step);
+        let run = prepare(&step).unwrap();
+        (0..2).for_each(|_| run(&step).unwrap());
+    }
+    images.to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect()
+}
+
+proptest! {
+    #![proptest_config(config(48))]
+
+    /// To the bit, on all instruction sets and for any number of threads.
+    #[test]
+    fn convolutions_in_bands_are_those_one_after_the_other(
+        input in [0..=2usize, 1..=40, 1..=40],
+        [n_in, hidden, n_out] in [1..=9usize, 2..=130, 1..=40],
+        multiplier in prop_oneof![4 => Just(1usize), 1 => Just(2)],
+        kernel in [1..=5usize, 1..=5],
+        stride in [1..=3usize, 1..=3],
+        padding in [0..=2usize, 0..=2],
+        [has_expand, has_project] in prop::sample::select(vec![[true, true], [true, false], [false, true]]),
+        parts: [Parts; 3],
+        activations in [activation(), activation(), activation()],
+    ) {
+        let mut depthwise = layer(hidden * multiplier, hidden, hidden, kernel);
+        (depthwise.stride, depthwise.padding) = (stride, padding);
+        let expand = has_expand.then(|| layer(hidden, n_in, 1, [1; 2]));
+        let project = has_project.then(|| layer(n_out, hidden * multiplier, 1, [1; 2]));
+        let mut layers: Vec<_> = expand.into_iter().chain([depthwise]).chain(project).collect();
+        let [n, h, w] = input;
+        let mut images = [n, h, w, if has_expand { n_in } else { hidden }];
+        let image = shifted(&tensor(&images, 1));
+        let last = layers.len() - 1;
+        for (at, layer) in layers.iter_mut().enumerate() {
+            let weight = layer.weight.sizes().try_into().unwrap();
+            let Some(sizes) = layer.result_sizes(images, weight) else { return Ok(()) };
+            let [bias, norm, norm_weight, norm_bias, residual] = parts[at];
+            layer.epilogue =
+                epilogue([bias, norm, norm_weight, norm_bias, residual && at == last], activations[at], &sizes);
+            images = sizes;
+        }
+        for (level, [got, want]) in Level::on_each(|| [true, false].map(|it| layered(&image, &layers, it))) {
+            prop_assert_eq!(got, want, "{:?}", level);
+        }
+        let on_threads = |n: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
+            pool.install(|| layered(&image, &layers, true))
+        };
+        prop_assert_eq!(on_threads(1), on_threads(3));
     }
 }
 

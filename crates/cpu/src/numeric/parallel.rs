@@ -84,6 +84,14 @@ fn share_parts<T: Send>(items: &mut [T], len: usize, body: &(dyn Fn(usize, &mut 
     items.chunks_mut(len).enumerate().for_each(|(at, part)| body(at * len, part));
 }
 
+/// How many parts run at the same time: for who gives the same bits whatever the parts are.
+pub(crate) fn n_threads() -> usize {
+    #[cfg(not(target_family = "wasm"))]
+    return rayon::current_num_threads();
+    #[cfg(target_family = "wasm")]
+    1
+}
+
 /// The elements of a part of about [`GRAIN`] elements that ends where a row ends.
 pub(crate) fn whole_rows(row: usize) -> usize {
     (GRAIN / row.max(1)).max(1) * row.max(1)
