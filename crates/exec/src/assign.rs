@@ -28,7 +28,7 @@ pub fn assign(target: &Tensor, source: &Tensor) -> Result<()> {
 
 fn expand(tensor: &Tensor, sizes: &[usize]) -> Result<Tensor> {
     let mismatch = || {
-        let what = format!("output with shape {:?} doesn't match the broadcast shape {sizes:?}", tensor.sizes());
+        let what = format!("output with shape {sizes:?} doesn't match the broadcast shape {:?}", tensor.sizes());
         Diagnostic::new(Code::ShapeMismatch, what)
     };
     let lead = sizes.len().checked_sub(tensor.rank()).ok_or_else(mismatch)?;

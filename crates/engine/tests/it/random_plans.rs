@@ -1,14 +1,15 @@
 //! Random graphs by their plans: views, writes in place, broadcasting, reductions, products, lists of results, constants. What a
 //! plan gives, and what it leaves in inputs and constants, is what the interpreter gives and leaves, to the bit, call after call.
 
+use crate::growing::{Growing, dtype, float, int, ints, list, numel, tensor};
 use proptest::prelude::*;
 use std::sync::Arc;
 use tracefx_compile::{Precision, compile};
 use tracefx_core::{DType, Tensor};
 use tracefx_engine::Library;
 use tracefx_exec::{BoundPlan, Interpreter, LOOP_STEPS, plan};
-use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, TensorKind, TensorMeta};
-use tracefx_ops::{Propagation, Symbols, Value, registry};
+use tracefx_ir::{Arg, Attribute, GraphModule, TensorKind, TensorMeta};
+use tracefx_ops::Value;
 
 /// Numbers that choose an operator and its arguments.
 type Choice = [u8; 6];
@@ -65,93 +66,37 @@ const OPS: &[(&str, &str)] = &[
     ("unsqueeze_.default", "Td"),
 ];
 
-/// A graph that grows by the calls that its operators take.
-struct Growing {
-    graph: Graph,
-    values: Vec<(NodeId, TensorMeta)>,
-}
-
-impl Growing {
-    fn pick(&self, choice: u8) -> &(NodeId, TensorMeta) {
-        // Of many values the last ones, so that chains become long.
-        let n = self.values.len();
-        &self.values[n - 1 - usize::from(choice) % n.min(9)]
-    }
-
-    /// Adds a call, if the operator takes these arguments.
-    fn grow(&mut self, choice: Choice, shapes: Propagation<'_>) {
-        let (op, pattern) = OPS[usize::from(choice[0]) % OPS.len()];
-        let first = self.pick(choice[1]).1.clone();
-        let (mut args, mut known) = (Vec::new(), Vec::new());
-        for (letter, &choice) in pattern.chars().zip(&choice[1..]) {
-            let small = i64::from(choice % 4);
-            let dim = small - 1;
-            let size = |it: &TensorMeta| it.sizes.iter().map(|it| it.as_int().unwrap()).product::<i64>();
-            let ints = |it: &[i64]| (Arg::List(it.iter().map(|&it| Arg::Int(it)).collect()), Value::ints(it));
-            let (arg, value) = match letter {
-                'T' => {
-                    let (node, meta) = self.pick(choice);
-                    (Arg::Node(*node), Value::Tensor(meta.clone()))
-                }
-                'L' => {
-                    let [(a, x), (b, y)] = [self.pick(choice), self.pick(choice / 9)];
-                    let metas = vec![Value::Tensor(x.clone()), Value::Tensor(y.clone())];
-                    (Arg::List(vec![Arg::Node(*a), Arg::Node(*b)]), Value::List(metas))
-                }
-                'd' => (Arg::Int(dim), Value::int(dim)),
-                'D' => ints(&[dim]),
-                'i' => (Arg::Int(small), Value::int(small)),
-                'f' => (Arg::Float(f64::from(choice) / 64.0 - 2.0), Value::Float(f64::from(choice) / 64.0 - 2.0)),
-                'v' => ints(&if choice % 2 == 0 { vec![-1] } else { vec![size(&first), 1] }),
-                'e' => {
-                    let mut sizes = vec![small + 1];
-                    sizes.resize(first.sizes.len() + 1, -1);
-                    ints(&sizes)
-                }
-                _ => {
-                    let dtype = [DType::Float64, DType::Float16, DType::Int64, DType::Float32][usize::from(choice % 4)];
-                    (Arg::DType(dtype), Value::DType(dtype))
-                }
-            };
-            args.push(arg);
-            known.push(value);
+/// Adds a call, if the operator takes these arguments.
+fn grow(growing: &mut Growing, choice: Choice) {
+    let (op, pattern) = OPS[usize::from(choice[0]) % OPS.len()];
+    let first = growing.pick(choice[1]).1.clone();
+    let operand = |(letter, &choice): (char, &u8)| {
+        let small = i64::from(choice % 4);
+        let dim = small - 1;
+        match letter {
+            'T' => tensor(growing.pick(choice)),
+            'L' => list([choice, choice / 9].iter().map(|it| tensor(growing.pick(*it))).collect()),
+            'd' => int(dim),
+            'D' => ints(&[dim]),
+            'i' => int(small),
+            'f' => float(f64::from(choice) / 64.0 - 2.0),
+            'v' => ints(&if choice % 2 == 0 { vec![-1] } else { vec![numel(&first) as i64, 1] }),
+            'e' => {
+                let mut sizes = vec![small + 1];
+                sizes.resize(first.sizes.len() + 1, -1);
+                ints(&sizes)
+            }
+            _ => dtype([DType::Float64, DType::Float16, DType::Int64, DType::Float32][usize::from(choice % 4)]),
         }
-        let name = format!("torch.ops.aten.{op}");
-        let Ok(results) = shapes.call(&name, &known, &[]) else { return };
-        let is_small = |it: &TensorMeta| it.sizes.iter().map(|it| it.as_int().unwrap()).product::<i64>() < 5000;
-        let node = self.graph.call_function(&name, args, vec![]);
-        let mut keep = |graph: &mut Graph, path: &[usize], meta: &TensorMeta| {
-            let mut item = node;
-            for &at in path {
-                item = graph.call_function("operator.getitem", vec![item.into(), Arg::Int(at as i64)], vec![]);
-            }
-            if is_small(meta) {
-                self.values.push((item, meta.clone()));
-            }
-        };
-        match &results[..] {
-            [Value::Tensor(meta)] => keep(&mut self.graph, &[], meta),
-            [Value::List(items)] => {
-                for (at, item) in items.iter().enumerate().take(3) {
-                    if let Value::Tensor(meta) = item {
-                        keep(&mut self.graph, &[at], meta);
-                    }
-                }
-            }
-            several => {
-                for (at, item) in several.iter().enumerate() {
-                    if let Value::Tensor(meta) = item {
-                        keep(&mut self.graph, &[at], meta);
-                    }
-                }
-            }
-        }
-        // What was reshaped in place is another tensor under every name.
-        if op == "transpose_.default" || op == "unsqueeze_.default" {
-            let last = self.values.pop();
-            self.values.clear();
-            self.values.extend(last);
-        }
+    };
+    let args: Vec<_> = pattern.chars().zip(&choice[1..]).map(operand).collect();
+    let Some(made) = growing.call(op, &args, &[]) else { return };
+    growing.values.extend(made.into_iter().filter(|(_, meta)| numel(meta) < 5000));
+    // What was reshaped in place is another tensor under every name.
+    if op == "transpose_.default" || op == "unsqueeze_.default" {
+        let last = growing.values.pop();
+        growing.values.clear();
+        growing.values.extend(last);
     }
 }
 
@@ -165,19 +110,16 @@ const INPUTS: [&[usize]; 3] = [&[3, 4], &[4], &[2, 3, 4]];
 
 /// The module that these choices make; each has constants of its own.
 fn module(choices: &[Choice], outputs: &[u8]) -> GraphModule {
-    let symbols = Symbols::default();
-    let shapes = Propagation::new(registry(), &symbols);
-    let mut growing = Growing { graph: Graph::new(), values: Vec::new() };
+    let mut growing = Growing::new();
     for (at, sizes) in INPUTS.iter().enumerate() {
-        let node = growing.graph.placeholder(&format!("x{at}"));
-        growing.values.push((node, TensorMeta::of(&numbers(at, sizes))));
+        growing.placeholder(&format!("x{at}"), &numbers(at, sizes));
     }
     let constants = [numbers(5, &[4, 4]), numbers(6, &[1, 4])];
     for (at, tensor) in constants.iter().enumerate() {
         let node = growing.graph.get_attr(&format!("c{at}"));
         growing.values.push((node, TensorMeta::of(tensor)));
     }
-    choices.iter().for_each(|it| growing.grow(*it, shapes));
+    choices.iter().for_each(|it| grow(&mut growing, *it));
     let given: Vec<Arg> = outputs.iter().map(|&it| growing.pick(it).0.into()).collect();
     growing.graph.output(Arg::Tuple(given));
     let mut module = GraphModule::new(growing.graph);

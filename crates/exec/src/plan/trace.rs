@@ -16,7 +16,7 @@ use tracefx_core::allocate::push;
 use tracefx_core::{Code, Diagnostic, Dims, Result, Tensor, has_contiguous_strides};
 use tracefx_ir::{GraphModule, NodeId, TensorMeta};
 use tracefx_ops::{
-    Args, Builder, Cx, Infer, Output, Propagation, Registry, Symbols, Tags, TensorRef, Traced, Value, bind, check_cast,
+    Args, Builder, Cx, Infer, Output, Propagation, Registry, Symbols, Tags, TensorRef, Traced, Value, bind, check_write,
 };
 use tracefx_plan::{Action, Buffer, BufferId, Operand, Plan, TensorId, TensorView};
 use tracefx_sym::SymInt;
@@ -370,14 +370,10 @@ impl Tracing<'_> {
             result = self.narrowed(result, &once)?;
             target = self.narrowed(target, &once)?;
         }
-        let meta = &self.here.metas[target.0];
-        if meta.sizes.iter().zip(&meta.strides).any(|(size, stride)| *size != 1 && *size != 0 && *stride == 0) {
-            let what = "several elements of what is written to share a place in memory";
-            return Err(Diagnostic::new(Code::NotImplemented, what));
-        }
-        let dtype = meta.dtype;
+        let differ = |a: &SymInt, b: &SymInt| a.as_int().zip(b.as_int()).is_some_and(|(a, b)| a != b);
+        check_write(&self.here.metas[target.0], &self.here.metas[result.0], &differ)?;
+        let dtype = self.here.metas[target.0].dtype;
         if self.here.metas[result.0].dtype != dtype {
-            check_cast(self.here.metas[result.0].dtype, dtype)?;
             let kwargs = [("dtype", Value::DType(dtype))];
             result = self.compute("aten._to_copy.default", &[Value::Tensor(result)], &kwargs)?;
         }

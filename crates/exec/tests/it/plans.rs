@@ -288,3 +288,19 @@ fn products_of_nothing_and_of_bools() {
     let refused = call("aten.matmul.default", &[bools.clone(), bools]).unwrap_err();
     assert_eq!(refused.code(), Code::NotImplemented, "{refused}");
 }
+
+/// A run would have found out after the steps before it.
+#[test]
+fn a_write_that_does_not_fit_is_refused_when_it_is_traced() {
+    let executor = Executor::new(registry(), tracefx_cpu::kernels());
+    let module = graph(2, |g, x| {
+        aten(g, "mul_.Scalar", vec![x[1].into(), Arg::Int(2)]);
+        vec![aten(g, "add_.Tensor", vec![x[0].into(), x[1].into()])]
+    });
+    let inputs = [t(seq(&[1, 2])), t(seq(&[3, 2]))];
+    let metas: Vec<_> = inputs.iter().map(|it| it.map(&mut TensorMeta::of)).collect();
+    let refused = plan(&module, &metas, executor.registry(), executor.kernels()).unwrap_err();
+    assert_eq!(refused.message(), "output with shape [1, 2] doesn't match the broadcast shape [3, 2]");
+    let interpreted = Interpreter::new(&module, executor).run(&inputs).unwrap_err();
+    assert_eq!(interpreted.to_string(), refused.to_string());
+}

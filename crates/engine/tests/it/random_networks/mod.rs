@@ -1,0 +1,232 @@
+//! Random networks by their compiled plans: what plans give is what the interpreter gives, to the bit or up to rounding; sizes,
+//! strides and dtypes, and which tensors share memory, exactly; and so is what is left in inputs and weights, call after call.
+//!
+//! How far rounding goes is measured: the interpreter runs the network again with noise as large as the rounding of each product
+//! and each sum may be, and what that moves a result by, rounding may move it by.
+
+mod network;
+
+use network::{Choices, Network, noise};
+use proptest::prelude::*;
+use std::sync::Arc;
+use tracefx_compile::{Precision, compile};
+use tracefx_core::{DType, Storage, Tensor};
+use tracefx_engine::Library;
+use tracefx_exec::{BoundPlan, Executor, Interpreter, LOOP_STEPS, Preparations, plan};
+use tracefx_ir::{Attribute, GraphModule, TensorMeta};
+use tracefx_ops::Value;
+
+/// How many times as far as noise a result may be moved by rounding.
+const SAFETY: f64 = 4.0;
+
+/// The inputs of a network: two images, a matrix, integers.
+struct Inputs<'a> {
+    bytes: &'a [u8],
+    /// Whether they are those of the second set of sizes.
+    is_other: bool,
+}
+
+impl Inputs<'_> {
+    fn make(&self, seed: usize) -> Vec<Tensor> {
+        let mut choices = Choices::new(self.bytes);
+        let channels = choices.of(&[3, 4, 1, 8, 6, 2, 16]);
+        let [mut n, mut h, mut w] = [[2, 1, 3, 2, 0], [5, 1, 4, 7, 9], [5, 1, 6, 2, 8]].map(|it| choices.of(&it));
+        let more = [1, choices.below(3), choices.below(3)];
+        if self.is_other {
+            (n, h, w) = (n + more[0], h + more[1], w + more[2]);
+        }
+        let dtype = match choices.below(16) {
+            14 => DType::Float64,
+            15 => DType::Float16,
+            _ => DType::Float32,
+        };
+        let (is_same, are_strided) = (choices.rarely(), choices.below(4));
+        let image = |seed| strided(&cast(&noise(seed, &[n, channels, h, w]), dtype), are_strided);
+        let first = image(seed);
+        let second = if is_same { first.clone() } else { image(seed + 1) };
+        let ints: Vec<i64> = (0..w as i64).map(|it| it % 3 - 1).collect();
+        let ints = Tensor::from_slice(&ints, &[w]).unwrap();
+        vec![first, second, strided(&noise(seed + 2, &[3, w]), are_strided / 2), ints]
+    }
+
+    fn values(&self, seed: usize) -> Vec<Value<Tensor>> {
+        self.make(seed).into_iter().map(Value::Tensor).collect()
+    }
+}
+
+fn cast(tensor: &Tensor, dtype: DType) -> Tensor {
+    let library = Library::default();
+    let dtype = [("dtype".into(), Value::DType(dtype))];
+    let made = library.executor().call("aten._to_copy.default", &[Value::Tensor(tensor.clone())], &dtype);
+    match made.unwrap().swap_remove(0) {
+        Value::Tensor(it) => it,
+        other => panic!("a copy is a {}", other.kind_name()),
+    }
+}
+
+/// The same elements: as they are, with the dimensions in the order of channels-last images, or with gaps.
+fn strided(tensor: &Tensor, how: usize) -> Tensor {
+    let rank = tensor.rank();
+    let order: Vec<usize> = [0].into_iter().chain(2..rank).chain([1]).collect();
+    let back: Vec<usize> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
+    match how {
+        2 => tensor.permuted(&order).compact_copy().unwrap().permuted(&back),
+        3 => {
+            let dense = tensor.compact_copy().unwrap();
+            let size = tensor.dtype().size();
+            let mut bytes = vec![0; size];
+            dense.storage().read().bytes().chunks(size).for_each(|it| bytes.extend([it, it].concat()));
+            let strides: Vec<usize> = dense.strides().iter().map(|it| 2 * it).collect();
+            let storage = Storage::from_bytes(&bytes).unwrap();
+            Tensor::view_of(storage, tensor.dtype(), tensor.sizes(), &strides, 1).unwrap()
+        }
+        _ => tensor.clone(),
+    }
+}
+
+fn weights(module: &GraphModule) -> Vec<Value<Tensor>> {
+    let tensors = module.attributes.iter().filter(|(name, _)| name.starts_with('w'));
+    let tensors =
+        tensors.filter_map(|(_, it)| if let Attribute::Tensor { tensor, .. } = it { Some(tensor) } else { None });
+    tensors.cloned().map(Value::Tensor).collect()
+}
+
+fn tensors(values: &[Value<Tensor>]) -> Vec<Tensor> {
+    let mut res = Vec::new();
+    values.iter().for_each(|it| it.for_each_tensor(&mut |it| res.push(it.clone())));
+    res
+}
+
+/// How each tensor lies in memory, and the first one that lies in the same.
+fn layouts(tensors: &[Tensor]) -> Vec<String> {
+    let first = |tensor: &Tensor| tensors.iter().position(|it| it.storage().is_same(tensor.storage()));
+    let layout =
+        |it: &Tensor| format!("{:?} {:?} {:?} {} {:?}", it.dtype(), it.sizes(), it.strides(), it.offset(), first(it));
+    tensors.iter().map(layout).collect()
+}
+
+fn numbers(tensor: &Tensor) -> Vec<f64> {
+    cast(tensor, DType::Float64).to_vec().unwrap()
+}
+
+/// How far two tensors are from each other, where both are numbers that are not too large to tell.
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    let apart = |(a, b): (&f64, &f64)| if a == b || a.is_nan() && b.is_nan() { 0.0 } else { (a - b).abs() };
+    a.iter().zip(b).map(apart).fold(0.0, |max: f64, it| if it.is_nan() { f64::INFINITY } else { max.max(it) })
+}
+
+/// What the interpreter gives and leaves, and that with noise.
+struct Expected {
+    exact: Vec<Tensor>,
+    noisy: Vec<Vec<Tensor>>,
+    /// How far results are apart at least, as a part of the largest.
+    rounding: f64,
+}
+
+impl Expected {
+    /// What is wrong with these tensors.
+    fn refuse(&self, given: &[Tensor]) -> Option<String> {
+        let (given_layouts, layouts) = (layouts(given), layouts(&self.exact));
+        if given_layouts != layouts {
+            return Some(format!("{given_layouts:?}\nand not\n{layouts:?}"));
+        }
+        given.iter().enumerate().find_map(|(at, given)| {
+            let (given, wanted) = (numbers(given), numbers(&self.exact[at]));
+            let moved = self.noisy.iter().map(|it| distance(&numbers(&it[at]), &wanted)).fold(0.0, f64::max);
+            let largest = wanted.iter().fold(0.0f64, |max, it| max.max(it.abs()));
+            let is_told = self.rounding == 0.0 || wanted.iter().all(|it| it.abs() < 1e30) && moved.is_finite();
+            let tolerance = SAFETY * moved + self.rounding * largest;
+            let distance = distance(&given, &wanted);
+            let is_close = distance <= tolerance || !is_told;
+            let worst = given.iter().zip(&wanted).filter(|(a, b)| a != b).take(5).collect::<Vec<_>>();
+            (!is_close).then(|| format!("tensor {at} is {distance} away, not {tolerance} as by {moved}: {worst:?}"))
+        })
+    }
+}
+
+/// Halves all elements of the first weights, as training would change them.
+fn train(executor: Executor<'_>, module: &GraphModule) {
+    for weight in weights(module).into_iter().take(2) {
+        executor.call("aten.mul_.Scalar", &[weight, Value::Float(0.5)], &[]).unwrap();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_plan_gives_what_the_interpreter_gives(
+        precision in prop::sample::select(vec![Precision::Fast, Precision::Fast, Precision::Fast, Precision::Strict]),
+        sizes: [u8; 12],
+        steps in prop::collection::vec(prop::collection::vec(any::<u8>(), 48), 1..16),
+        outputs in prop::collection::vec(any::<u8>(), 1..4),
+    ) {
+        let library = Library::default();
+        let executor = library.executor();
+        let (registry, kernels) = (executor.registry(), executor.kernels());
+        let inputs = [false, true].map(|is_other| Inputs { bytes: &sizes, is_other });
+        let first = inputs[0].make(0);
+        let build = |noise: Option<usize>| {
+            let mut network = Network::new(&first, noise);
+            steps.iter().for_each(|it| network.grow(it));
+            (network.has_halves, network.finish(&outputs))
+        };
+        let (has_halves, mine) = build(None);
+        let (_, yours) = build(None);
+        let seeds = if precision == Precision::Strict { &[][..] } else { &[1, 2] };
+        let noisy: Vec<_> = seeds.iter().map(|seed| build(Some(*seed)).1).collect();
+        let preparations = Preparations::default();
+        let mut bound: Vec<Option<BoundPlan>> = Vec::new();
+        for (at, inputs) in inputs.iter().enumerate() {
+            let metas: Vec<_> = inputs.values(0).iter().map(|it| it.map(&mut TensorMeta::of)).collect();
+            let traced = match plan(&yours, &metas, registry, kernels) {
+                Ok(traced) => traced,
+                // A plan refuses what the interpreter refuses, and nothing else of these operators.
+                Err(problem) => {
+                    let again = build(None).1;
+                    let run = Interpreter::new(&again, executor).run(&inputs.values(0));
+                    prop_assert!(run.is_err(), "{problem}\n{}", mine.graph);
+                    if at == 0 {
+                        return Ok(());
+                    }
+                    bound.push(None);
+                    continue;
+                }
+            };
+            let compiled = compile(traced, registry, kernels, precision);
+            prop_assert!(compiled.validate().is_ok(), "{:?}\n{compiled}", compiled.validate());
+            bound.push(Some(BoundPlan::sharing(Arc::new(compiled), registry, kernels, &preparations).unwrap()));
+        }
+        for (seed, which) in [(0, 0), (7, 1), (20, 0), (40, 1)] {
+            let Some(bound) = &mut bound[which] else { continue };
+            let given = inputs[which].values(seed);
+            let result = bound.run(executor, &given, LOOP_STEPS, &mut |_, _| Ok(()));
+            let all = |module: &GraphModule, given: Vec<Value<Tensor>>, result: Value<Tensor>| {
+                tensors(&[vec![result], given, weights(module)].concat())
+            };
+            let run = |module: &GraphModule| {
+                let given = inputs[which].values(seed);
+                let result = Interpreter::new(module, executor).run(&given)?;
+                Ok::<_, tracefx_core::Diagnostic>(all(module, given, result))
+            };
+            match (result, run(&mine)) {
+                (Ok(result), Ok(exact)) => {
+                    let noisy = noisy.iter().map(run).collect::<Result<Vec<_>, _>>();
+                    prop_assert!(noisy.is_ok(), "{:?}\n{}", noisy.err(), mine.graph);
+                    let noisy = noisy.unwrap_or_default();
+                    let rounding = if has_halves { 1.0 / 64.0 } else { 1e-5 };
+                    let rounding = if precision == Precision::Strict { 0.0 } else { rounding };
+                    let expected = Expected { exact, noisy, rounding };
+                    if let Some(problem) = expected.refuse(&all(&yours, given, result)) {
+                        prop_assert!(false, "{problem}\n{}\n{}", mine.graph, bound.plan());
+                    }
+                }
+                (Err(result), Err(wanted)) => prop_assert_eq!(result.to_string(), wanted.to_string()),
+                (result, wanted) => prop_assert!(false, "{result:?} and {wanted:?}\n{}\n{}", mine.graph, bound.plan()),
+            }
+            if seed == 7 {
+                [&mine, &yours].into_iter().chain(&noisy).for_each(|it| train(executor, it));
+            }
+        }
+    }
+}
