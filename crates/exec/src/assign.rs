@@ -11,7 +11,8 @@ use tracefx_core::{Code, Diagnostic, Region, Result, Tensor, copy_strided};
 pub fn assign(target: &Tensor, source: &Tensor) -> Result<()> {
     assert_eq!(target.dtype(), source.dtype(), "an assignment does not convert");
     assert!(!target.storage().is_same(source.storage()), "an assignment has a source of its own");
-    if target.sizes().iter().zip(target.strides()).any(|(&size, &stride)| size > 1 && stride == 0) {
+    let mut places = target.sizes().iter().zip(target.strides());
+    if target.numel() > 0 && places.any(|(&size, &stride)| size > 1 && stride == 0) {
         let what =
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location";
         return Err(

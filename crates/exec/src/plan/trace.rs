@@ -90,6 +90,15 @@ struct Fresh {
     is_unknown: bool,
 }
 
+impl Fresh {
+    /// The results of a kernel that makes them: those that are copied afterwards it makes row-major.
+    fn made(&self, results: &[Traced]) -> Vec<Operand> {
+        let dense =
+            |it: &TensorRef| self.dense.iter().find(|(_, result)| result == it).map_or(*it, |(dense, _)| *dense);
+        operands_of(&results.iter().map(|it| it.map(&mut |it| dense(it))).collect::<Vec<_>>())
+    }
+}
+
 /// Where a tensor of the program looks: the storage, and how.
 type Place = (usize, tracefx_core::DType, Dims, Dims, usize);
 
@@ -174,9 +183,13 @@ impl Tracing<'_> {
 
     /// Adds a result that the kernel makes itself: it comes with its memory where the data decides its sizes.
     fn add_made(&mut self, meta: &TensorMeta) -> Result<TensorRef> {
-        let is_symbolic = meta.sizes.iter().chain(&meta.strides).any(SymInt::is_symbolic);
-        let buffer = self.here.plan.add_buffer(if is_symbolic { Buffer::Made } else { Buffer::Scratch });
+        let buffer = self.here.plan.add_buffer(if is_symbolic(meta) { Buffer::Made } else { Buffer::Scratch });
         self.add(buffer, meta)
+    }
+
+    /// As [`Tracing::add_made`], row-major and copied afterwards where it is to lie in another order.
+    fn add_made_by_kernel(&mut self, meta: &TensorMeta, fresh: &mut Fresh) -> Result<TensorRef> {
+        if is_symbolic(meta) { self.add_made(meta) } else { self.add_fresh(meta, fresh) }
     }
 
     /// Adds memory that steps write, and a tensor that is the whole of it.
@@ -248,18 +261,19 @@ impl Tracing<'_> {
         } else {
             Propagation::new(self.registry, self.symbols).infer(&self.without_data(args))?
         };
-        let mut results = Vec::new();
+        let (mut results, mut fresh) = (Vec::new(), Fresh::default());
         for output in outputs {
             results.push(match output {
-                Output::Tensor(meta) => Value::Tensor(self.add_made(&meta)?),
+                Output::Tensor(meta) => Value::Tensor(self.add_made_by_kernel(&meta, &mut fresh)?),
                 Output::Unknown(value) if !matches!(value, Value::None) => {
-                    value.try_map(&mut |meta| self.add_made(meta))?
+                    value.try_map(&mut |meta| self.add_made_by_kernel(meta, &mut fresh))?
                 }
                 _ => return Err(args.unsupported("a plan does not look into what a custom operator gives")),
             });
         }
         self.writes |= args.op.may_write();
-        self.push(Action::call(&args.op.name, operands_of(&args.values), operands_of(&results)))?;
+        self.push(Action::call(&args.op.name, operands_of(&args.values), fresh.made(&results)))?;
+        self.copy(fresh)?;
         Ok(results)
     }
 
@@ -275,7 +289,7 @@ impl Tracing<'_> {
         // Where a kernel fills what it is given and the data decides that, it refuses, and the decomposition makes it.
         let is_made = fresh.is_unknown || matches!(kernel, Some(Kernel::Make(_)));
         let given = match kernel {
-            Some(_) if is_made => operands_of(&results),
+            Some(_) if is_made => fresh.made(&results),
             Some(_) => fresh.dense.iter().map(|(dense, _)| Operand::Tensor(id_of(*dense))).collect(),
             // An assertion, of which only the data says whether it holds.
             None if fresh.dense.is_empty() && args.op.def.decompose.is_none() => operands_of(&results),
@@ -289,27 +303,34 @@ impl Tracing<'_> {
         };
         self.writes |= args.op.may_write();
         self.push(Action::call(&args.op.name, operands_of(&args.values), given))?;
-        if !is_made {
-            for (dense, result) in fresh.dense.into_iter().filter(|(dense, result)| dense != result) {
-                self.push(Action::Copy { from: id_of(dense), to: id_of(result) })?;
-            }
-        }
+        self.copy(fresh)?;
         Ok(results)
+    }
+
+    /// Copies what kernels give to where the rules ask for it.
+    fn copy(&mut self, fresh: Fresh) -> Result<()> {
+        for (dense, result) in fresh.dense.into_iter().filter(|(dense, result)| dense != result) {
+            self.push(Action::Copy { from: id_of(dense), to: id_of(result) })?;
+        }
+        Ok(())
+    }
+
+    /// Adds a new result, and notes it in `fresh`.
+    fn add_fresh(&mut self, meta: &TensorMeta, fresh: &mut Fresh) -> Result<TensorRef> {
+        let dense = TensorMeta::contiguous(meta.dtype, meta.sizes.clone());
+        let is_empty = meta.sizes.iter().any(|it| it.as_int() == Some(0));
+        let is_dense = is_empty || is_row_major(meta, &dense);
+        let own = self.add_scratch(if is_dense && !is_empty { meta } else { &dense })?;
+        let result = if is_dense { own } else { self.add_scratch(meta)? };
+        fresh.dense.push((own, result));
+        Ok(result)
     }
 
     /// What stands for a result. A new one is noted in `fresh`: the row-major tensor that a kernel fills, and the result, which
     /// is another one where the rule asks for other strides.
     fn make(&mut self, args: &Args<'_, TensorRef>, output: &Output, fresh: &mut Fresh) -> Result<Traced> {
         Ok(match output {
-            Output::Tensor(meta) => {
-                let dense = TensorMeta::contiguous(meta.dtype, meta.sizes.clone());
-                let is_empty = meta.sizes.iter().any(|it| it.as_int() == Some(0));
-                let is_dense = is_empty || is_row_major(meta, &dense);
-                let own = self.add_scratch(if is_dense && !is_empty { meta } else { &dense })?;
-                let result = if is_dense { own } else { self.add_scratch(meta)? };
-                fresh.dense.push((own, result));
-                Value::Tensor(result)
-            }
+            Output::Tensor(meta) => Value::Tensor(self.add_fresh(meta, fresh)?),
             Output::View { arg, item, meta } => {
                 let base = match &args.values[*arg] {
                     Value::List(items) => match &items[*item] {
@@ -334,7 +355,7 @@ impl Tracing<'_> {
             Output::Unknown(Value::None) => return Err(args.unsupported("the data decides how many results there are")),
             Output::Unknown(value) => {
                 fresh.is_unknown = true;
-                value.try_map(&mut |meta| self.add_made(meta))?
+                value.try_map(&mut |meta| self.add_made_by_kernel(meta, fresh))?
             }
         })
     }
@@ -536,6 +557,10 @@ impl GraphTracer for Tracing<'_> {
         self.push(Action::ControlFlow { op: name.into(), operands, plans, results })?;
         Ok(given)
     }
+}
+
+fn is_symbolic(meta: &TensorMeta) -> bool {
+    meta.sizes.iter().chain(&meta.strides).any(SymInt::is_symbolic)
 }
 
 /// Whether the first so many tensors that a graph gives lie in memory as those that it takes.

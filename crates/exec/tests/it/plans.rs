@@ -304,3 +304,29 @@ fn a_write_that_does_not_fit_is_refused_when_it_is_traced() {
     let interpreted = Interpreter::new(&module, executor).run(&inputs).unwrap_err();
     assert_eq!(interpreted.to_string(), refused.to_string());
 }
+
+#[test]
+fn what_a_kernel_makes_is_copied_to_the_order_of_the_rule() {
+    check("lstsq", || {
+        let m = graph(2, |g, x| {
+            let solved = aten(g, "linalg_lstsq.default", vec![x[0].into(), x[1].into()]);
+            (0..4).map(|at| item(g, solved, at)).collect()
+        });
+        (m, vec![t(f(&[2.0, 1.0, 0.0, 3.0, 1.0, -1.0], &[3, 2])), t(seq(&[3, 2]))])
+    });
+}
+
+/// Where the data decides that there are no elements, strides may be zero.
+#[test]
+fn what_is_empty_is_written_whatever_its_strides_are() {
+    check("nonzero of zeros", || {
+        let m = graph(1, |g, x| {
+            let places = aten(g, "nonzero.default", vec![x[0].into()]);
+            let negated = aten(g, "neg.default", vec![places.into()]);
+            vec![aten(g, "sum.default", vec![negated.into()])]
+        });
+        (m, vec![t(Tensor::zeros(DType::Float32, &[3, 2]).unwrap())])
+    });
+    let empty = || seq(&[0, 1]).as_strided(&[0, 2], &[1, 0], 0).unwrap();
+    check("expanded", || (graph(1, |g, x| vec![aten(g, "neg_.default", vec![x[0].into()])]), vec![t(empty())]));
+}

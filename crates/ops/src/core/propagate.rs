@@ -170,7 +170,8 @@ fn depends_on_symbols(value: &Value<TensorMeta>) -> bool {
 /// to the argument; `InvalidArgument` where several elements of the argument share one place in memory.
 pub fn check_write(target: &TensorMeta, result: &TensorMeta, differ: &dyn Fn(&SymInt, &SymInt) -> bool) -> Result<()> {
     check_cast(result.dtype, target.dtype)?;
-    if target.sizes.iter().zip(&target.strides).any(|(size, stride)| *size != 1 && *size != 0 && *stride == 0) {
+    let is_empty = target.sizes.contains(&SymInt::ZERO);
+    if !is_empty && target.sizes.iter().zip(&target.strides).any(|(size, stride)| *size != 1 && *stride == 0) {
         let what =
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location";
         return Err(

@@ -1,15 +1,18 @@
 //! Runs the operator cases that PyTorch recorded (`tests/fixtures/opcases` from its own tests, `tests/fixtures/opcalls`
 //! from direct calls, `tests/fixtures/dtypes` by dtype) on the CPU kernels, and again on re-strided copies of the inputs.
 //! `TRACEFX_OPCASES=DIR` runs another directory of the same format instead, `TRACEFX_ONLY=aten.add` only the operators
-//! with these letters in their names.
+//! with these letters in their names. As programs, all dtypes are run by
+//! `TRACEFX_OPCASES=tests/fixtures/dtypes cargo test -p tracefx-cpu --test it plans_of_single_calls`.
 
 #![allow(clippy::print_stderr, reason = "a test tells how much of the data it could run")]
 
 mod counts;
 mod exceptions;
+mod planned;
 use crate::recorded::{is_close, parse_tensor, parse_value, scalars};
 use counts::may_only_rise;
 use exceptions::{differing_dtypes, has_free_signs, has_free_strides, is_by_strides, is_made_otherwise, listed_as};
+use planned::{Call, Planned};
 use safetensors::SafeTensors;
 use serde_json::Value as Json;
 use std::borrow::Cow;
@@ -25,8 +28,19 @@ use tracefx_ops::{Op, Tol, Value, registry};
 
 #[test]
 fn recorded_operator_cases_agree() {
-    let seen = check(&recorded(), |_, _| Some(Cow::Borrowed(tracefx_cpu::kernels())));
+    let seen = check(&recorded(), |_, _| Some(Way::Called(Cow::Borrowed(tracefx_cpu::kernels()))));
     may_only_rise("kernels", seen.n_passed);
+}
+
+/// Calls are programs, too: by strict plans the interpreter's bits, by fast ones PyTorch's numbers.
+#[test]
+fn plans_of_single_calls_agree() {
+    for planned in Planned::all() {
+        check(&recorded(), |op, _| {
+            // What is between other operators lies in memory as these give it.
+            (!planned.is_surrounded || !is_by_strides(&op.name)).then_some(Way::Planned(planned))
+        });
+    }
 }
 
 /// An operator that has both a kernel and a decomposition computes the same either way. Half types are left out: a
@@ -37,7 +51,7 @@ fn decompositions_agree_where_a_kernel_is_left_out() {
         let kernels = tracefx_cpu::kernels();
         let has_both = op.def.decompose.is_some() && kernels.get(&op.name).is_some();
         (has_both && !case.contains("float16") && !is_made_otherwise(&op.name, case))
-            .then(|| Cow::Owned(kernels.without(&op.name)))
+            .then(|| Way::Called(Cow::Owned(kernels.without(&op.name))))
     });
     may_only_rise("decompositions instead of kernels", seen.n_passed);
 }
@@ -54,7 +68,7 @@ fn decompositions_end_in_operators_that_are_left() {
     });
     let seen = check(&recorded(), |op, case| {
         let is_compared = op.is_decomposed() && !case.contains("float16") && !is_made_otherwise(&op.name, case);
-        is_compared.then_some(Cow::Borrowed(kernels))
+        is_compared.then_some(Way::Called(Cow::Borrowed(kernels)))
     });
     may_only_rise("decompositions", seen.n_passed);
 }
@@ -69,7 +83,7 @@ fn dtypes_are_supported_as_the_table_says() {
     let known = fs::read_to_string(&file).unwrap();
     let is_new = |op: &Op| known.lines().any(|it| it.ends_with(ABSENT) && it.starts_with(&format!("{} ", op.name)));
     let seen = check(&[fixtures().join("dtypes")], |op, _| {
-        (is_recording || !is_new(op)).then_some(Cow::Borrowed(tracefx_cpu::kernels()))
+        (is_recording || !is_new(op)).then_some(Way::Called(Cow::Borrowed(tracefx_cpu::kernels())))
     });
     all_differ(&seen, differing_dtypes());
     let letter = |op: &str, dtype: &str| seen.by_op.get(op).and_then(|it| it.get(dtype)).map_or('.', |it| it.letter);
@@ -148,8 +162,16 @@ fn recorded() -> Vec<PathBuf> {
     }
 }
 
-/// Runs the cases for which there are kernels, and tells what became of them.
-fn check(dirs: &[PathBuf], kernels_for: impl Fn(&Op, &str) -> Option<Cow<'static, Kernels>>) -> Seen {
+/// How a case is run.
+enum Way {
+    /// By calling the operator, with these kernels.
+    Called(Cow<'static, Kernels>),
+    /// By a plan of the call.
+    Planned(Planned),
+}
+
+/// Runs the cases for which there is a way, and tells what became of them.
+fn check(dirs: &[PathBuf], way_for: impl Fn(&Op, &str) -> Option<Way>) -> Seen {
     let mut files: Vec<PathBuf> = dirs
         .iter()
         .flat_map(|dir| fs::read_dir(dir).expect("the fixtures are there"))
@@ -179,11 +201,11 @@ fn check(dirs: &[PathBuf], kernels_for: impl Fn(&Op, &str) -> Option<Cow<'static
                 *seen = OfFile { letter: if seen.letter == '-' { '-' } else { '!' }, reason: Some(ABSENT.to_string()) };
                 continue;
             };
-            let Some(kernels) = kernels_for(op, text) else { continue };
+            let Some(way) = way_for(op, text) else { continue };
             // Numbers are drawn in the order of memory.
             let keeps_strides = case.get("seed").is_some() || is_by_strides(op_name);
             for restride in [false, true].into_iter().take(if keeps_strides { 1 } else { 2 }) {
-                let run = || run_case(&case, &name, &kernels, tensors.as_ref(), restride);
+                let run = || run_case(&case, &name, &way, tensors.as_ref(), restride);
                 let outcome = catch_unwind(AssertUnwindSafe(run));
                 if let Some(row) = listed_as(op_name, case["args"][0]["tensor"].as_str(), &name)
                     && let Ok(Ok(()) | Err(Refusal::Fail(_))) = &outcome
@@ -248,24 +270,34 @@ enum Refusal {
 fn run_case(
     case: &Json,
     file: &str,
-    kernels: &Kernels,
+    way: &Way,
     tensors: Option<&SafeTensors<'_>>,
     restride: bool,
 ) -> Result<(), Refusal> {
     let op = case["op"].as_str().unwrap();
     let read =
         |it: &Json| parse_value(it, tensors, restride).ok_or_else(|| Refusal::Skip(format!("odd argument {it}")));
-    let args = case["args"].as_array().unwrap().iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    let kwargs = case["kwargs"].as_object().unwrap();
-    let kwargs =
-        kwargs.iter().map(|(key, it)| Ok((Str::from(key.as_str()), read(it)?))).collect::<Result<Vec<_>, Refusal>>()?;
+    let read_call = || -> Result<Call, Refusal> {
+        let args = case["args"].as_array().unwrap().iter().map(read).collect::<Result<_, _>>()?;
+        let kwargs = case["kwargs"].as_object().unwrap().iter();
+        let kwargs = kwargs.map(|(key, it)| Ok((Str::from(key.as_str()), read(it)?))).collect::<Result<_, _>>()?;
+        Ok((args, kwargs))
+    };
+    let (args, kwargs) = read_call()?;
     let seed = case.get("seed").and_then(Json::as_u64);
     if let Some(seed) = seed {
         tracefx_core::with_default_generator(|it| it.manual_seed(seed));
     }
     let state = || tracefx_core::with_default_generator(|it| it.state());
     let state_before = state();
-    let got = Executor::new(registry(), kernels).call(op, &args, &kwargs);
+    let got = match way {
+        Way::Called(kernels) => Executor::new(registry(), kernels).call(op, &args, &kwargs),
+        Way::Planned(planned) => {
+            let again = || read_call().unwrap_or_else(|_| unreachable!("what was read can be read again"));
+            let given = planned.run(registry().get(op).unwrap(), &again);
+            given.map_err(|it| Refusal::Fail(format!("{planned:?}: {it}")))?
+        }
+    };
     // Numbers that were drawn without a seed are no one else's: their dtypes and sizes alone are compared.
     let compared = match (seed, has_free_signs(op)) {
         (None, _) if state() != state_before => Compared::Shapes,
@@ -283,7 +315,8 @@ fn run_case(
             let got = if results.len() == 1 { results[0].clone() } else { Value::List(results) };
             let tolerance = registry().get(op).unwrap().def.tolerance;
             // Those by dtype were recorded from copies of their inputs, which lay without gaps.
-            let has_strides = !restride && !has_free_strides(op) && !DTYPES.contains(&file);
+            let is_between = matches!(way, Way::Planned(it) if it.is_surrounded);
+            let has_strides = !restride && !is_between && !has_free_strides(op) && !DTYPES.contains(&file);
             let how = How { compared, has_strides, tolerance };
             compare(&got, &case["result"], tensors, how, "result").map_err(Refusal::Fail)
         }
