@@ -22,6 +22,7 @@ mod random_networks;
 mod random_plans;
 mod reexport;
 mod rules;
+mod threads;
 mod types;
 mod unflatten;
 mod verify;

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use tracefx_core::Tensor;
 use tracefx_engine::{Limits, Mode, Precision, Runner, open, read_inputs};
+use tracefx_export::ExportedProgram;
 use tracefx_ops::Value;
 
 /// Why programs have no plan, and which.
@@ -21,20 +22,20 @@ fn programs(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-fn fixtures(folder: &str) -> Vec<PathBuf> {
+pub(crate) fn fixtures(folder: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     programs(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(folder), &mut found);
     found
 }
 
 /// The bytes of every tensor, and how it lies in memory; numbers as text.
-fn content(values: &[Value<Tensor>]) -> Vec<String> {
+pub(crate) fn content(values: &[Value<Tensor>]) -> Vec<String> {
     let print = |it: &Tensor| format!("{it:?} {:?}", it.to_bytes().unwrap());
     values.iter().map(|it| format!("{:?}", it.map(&mut |it| print(it)))).collect()
 }
 
 /// Copies of the inputs, so that one run does not see what another wrote.
-fn copies(inputs: &[Value<Tensor>]) -> Vec<Value<Tensor>> {
+pub(crate) fn copies(inputs: &[Value<Tensor>]) -> Vec<Value<Tensor>> {
     inputs
         .iter()
         .map(|it| {
@@ -46,9 +47,8 @@ fn copies(inputs: &[Value<Tensor>]) -> Vec<Value<Tensor>> {
         .collect()
 }
 
-/// Runs a program on its recorded inputs, three times by each way, and tells why it has no plan; nothing of a program that does
-/// not run.
-fn compare(folder: &Path) -> Option<Option<String>> {
+/// A program with its recorded inputs; nothing of one that does not open.
+pub(crate) fn recorded(folder: &Path) -> Option<(ExportedProgram, Vec<Vec<Value<Tensor>>>)> {
     let program = open(&std::fs::read(folder.join("model.pt2")).unwrap(), &Limits::default()).ok()?;
     let is_inputs = |it: &PathBuf| {
         let name = it.file_name().unwrap_or_default().to_string_lossy();
@@ -58,7 +58,14 @@ fn compare(folder: &Path) -> Option<Option<String>> {
         std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).filter(is_inputs).collect();
     files.sort();
     let read = |it: &PathBuf| read_inputs(&program, &std::fs::read(it).unwrap()).ok();
-    let calls: Vec<_> = files.iter().filter_map(read).collect();
+    let calls = files.iter().filter_map(read).collect();
+    Some((program, calls))
+}
+
+/// Runs a program on its recorded inputs, three times by each way, and tells why it has no plan; nothing of a program that does
+/// not run.
+fn compare(folder: &Path) -> Option<Option<String>> {
+    let (program, calls) = recorded(folder)?;
     let runner = |mode| Runner::new(&program).map(|it| it.with_mode(mode).with_precision(Precision::Strict));
     let (interpreted, planned) = (runner(Mode::Interpret).ok()?, runner(Mode::Plan).ok()?);
     let plan = planned.plan(calls.first()?);

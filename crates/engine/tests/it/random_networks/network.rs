@@ -8,7 +8,7 @@ use tracefx_ir::{Arg, Attribute, GraphModule, TensorKind, TensorMeta};
 use tracefx_ops::Value;
 
 /// Larger tensors are not made: many small networks find more than few large ones.
-const MAX_ELEMENTS: usize = 6000;
+const MAX_ELEMENTS: usize = 10_000;
 
 /// How far a sum of products may be from what another order of its terms gives, as a part of the sum of their magnitudes.
 /// Winograd's algorithm is the least exact way to compute one.
@@ -84,6 +84,7 @@ const STEPS: &[Step] = &[
     product,
     pool,
     format,
+    drawing,
 ];
 
 /// A graph that grows, with its weights.
@@ -290,7 +291,7 @@ fn convolution(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
     let groups = choices.of(&divisors);
     let is_same = choices.below(2) == 0;
     let filters = if is_same { channels } else { groups * choices.of(&[1, 4, 3, 2, 16, 8, 5]) };
-    if filters > 48 {
+    if filters > 64 {
         return None;
     }
     let kernels = choices.of(&[&[3, 1, 2, 3, 5][..], &[3, 2], &[1]]);
@@ -674,4 +675,26 @@ fn write(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
         }
     }
     .map(|_| ())
+}
+
+/// What only a run knows: numbers that are drawn, and how many elements there are.
+fn drawing(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
+    let x = net.floats(choices)?;
+    let first = tensor(&x);
+    if choices.below(2) == 0 {
+        let drawn = net.growing.call("rand_like.default", std::slice::from_ref(&first), &[])?.swap_remove(0);
+        return net.call("mul.Tensor", &[first, tensor(&drawn)], &[]).map(|_| ());
+    }
+    let whole = net.pick(choices, |it| it.dtype == DType::Int64)?;
+    let mask = net.growing.call("gt.Scalar", &[tensor(&whole), int(0)], &[])?.swap_remove(0);
+    // Whether the mask fits.
+    net.growing.call("mul.Tensor", &[first, tensor(&mask)], &[])?;
+    let mut node =
+        |op: &str, args: Vec<Arg>| net.growing.graph.call_function(&format!("torch.ops.aten.{op}"), args, vec![]);
+    let chosen = node("masked_select.default", vec![x.0.into(), mask.0.into()]);
+    let mapped = node("tanh.default", vec![chosen.into()]);
+    let mapped = node("neg.default", vec![mapped.into()]);
+    let sum = node("sum.default", vec![mapped.into()]);
+    net.growing.values.push((sum, TensorMeta::contiguous(x.1.dtype, vec![])));
+    Some(())
 }
