@@ -4,5 +4,6 @@ pub(crate) mod archive;
 pub(crate) mod expr;
 pub(crate) mod matcher;
 pub(crate) mod pickle;
+pub(crate) mod plan;
 pub(crate) mod program;
 pub(crate) mod wire;

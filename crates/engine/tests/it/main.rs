@@ -9,7 +9,6 @@ mod each_pass;
 mod examples;
 mod extensions;
 mod files;
-mod growing;
 mod guards;
 mod joint;
 mod loops;

@@ -1,13 +1,13 @@
 //! Random graphs by their plans: views, writes in place, broadcasting, reductions, products, lists of results, constants. What a
 //! plan gives, and what it leaves in inputs and constants, is what the interpreter gives and leaves, to the bit, call after call.
 
-use crate::growing::{Growing, dtype, float, int, ints, list, numel, tensor};
 use proptest::prelude::*;
 use std::sync::Arc;
 use tracefx_compile::{Precision, compile};
 use tracefx_core::{DType, Tensor};
 use tracefx_engine::Library;
 use tracefx_exec::{BoundPlan, Interpreter, LOOP_STEPS, plan};
+use tracefx_fuzz::networks::growing::{Growing, dtype, float, int, ints, list, numel, tensor};
 use tracefx_ir::{Arg, Attribute, GraphModule, TensorKind, TensorMeta};
 use tracefx_ops::Value;
 

@@ -1,6 +1,6 @@
 //! A network that grows by what passes over plans look for, and by what gets in their way.
 
-use crate::growing::{
+use super::growing::{
     Growing, Known, Operand, boolean, dtype, float, int, ints, list, none, numel, sizes, string, tensor,
 };
 use tracefx_core::{DType, MemoryFormat, Storage, Tensor};

@@ -5,37 +5,45 @@ use tracefx_ir::{Arg, Graph, NodeId, TensorMeta};
 use tracefx_ops::{Propagation, Symbols, Value, registry};
 
 /// A node, and what is known of its tensor.
-pub(crate) type Known = (NodeId, TensorMeta);
+pub type Known = (NodeId, TensorMeta);
 
 /// An argument, and what is known of it.
-pub(crate) type Operand = (Arg, Value<TensorMeta>);
+pub type Operand = (Arg, Value<TensorMeta>);
 
 /// A graph that grows by the calls that its operators take.
-pub(crate) struct Growing {
-    pub(crate) graph: Graph,
+pub struct Growing {
+    /// The graph.
+    pub graph: Graph,
     /// The tensors that later calls take.
-    pub(crate) values: Vec<Known>,
+    pub values: Vec<Known>,
+}
+
+impl Default for Growing {
+    fn default() -> Self {
+        Growing::new()
+    }
 }
 
 impl Growing {
-    pub(crate) fn new() -> Self {
+    /// An empty graph.
+    pub fn new() -> Self {
         Growing { graph: Graph::new(), values: Vec::new() }
     }
 
     /// Adds an input like this tensor.
-    pub(crate) fn placeholder(&mut self, name: &str, tensor: &Tensor) {
+    pub fn placeholder(&mut self, name: &str, tensor: &Tensor) {
         let node = self.graph.placeholder(name);
         self.values.push((node, TensorMeta::of(tensor)));
     }
 
     /// A value: of many the last ones, so that chains become long.
-    pub(crate) fn pick(&self, choice: u8) -> &Known {
+    pub fn pick(&self, choice: u8) -> &Known {
         let n = self.values.len();
         &self.values[n - 1 - usize::from(choice) % n.min(9)]
     }
 
     /// Adds a call, and gives its tensors; of a list the first three. Nothing, if the operator does not take these arguments.
-    pub(crate) fn call(&mut self, op: &str, args: &[Operand], kwargs: &[(&str, Operand)]) -> Option<Vec<Known>> {
+    pub fn call(&mut self, op: &str, args: &[Operand], kwargs: &[(&str, Operand)]) -> Option<Vec<Known>> {
         let name = format!("torch.ops.aten.{op}");
         let symbols = Symbols::default();
         let known: Vec<_> = args.iter().map(|(_, value)| value.clone()).collect();
@@ -58,47 +66,57 @@ impl Growing {
 }
 
 /// The sizes, all of which are numbers.
-pub(crate) fn sizes(meta: &TensorMeta) -> Vec<usize> {
+pub fn sizes(meta: &TensorMeta) -> Vec<usize> {
     meta.sizes.iter().map(|it| usize::try_from(it.as_int().unwrap()).unwrap()).collect()
 }
 
-pub(crate) fn numel(meta: &TensorMeta) -> usize {
+/// How many elements there are.
+pub fn numel(meta: &TensorMeta) -> usize {
     sizes(meta).iter().product()
 }
 
-pub(crate) fn tensor((node, meta): &Known) -> Operand {
+/// A tensor as an argument.
+pub fn tensor((node, meta): &Known) -> Operand {
     (Arg::Node(*node), Value::Tensor(meta.clone()))
 }
 
-pub(crate) fn list(items: Vec<Operand>) -> Operand {
+/// A list of arguments.
+pub fn list(items: Vec<Operand>) -> Operand {
     let (args, values) = items.into_iter().unzip();
     (Arg::List(args), Value::List(values))
 }
 
-pub(crate) fn int(it: i64) -> Operand {
+/// An int.
+pub fn int(it: i64) -> Operand {
     (Arg::Int(it), Value::int(it))
 }
 
-pub(crate) fn ints(it: &[i64]) -> Operand {
+/// A list of ints.
+pub fn ints(it: &[i64]) -> Operand {
     list(it.iter().map(|it| int(*it)).collect())
 }
 
-pub(crate) fn float(it: f64) -> Operand {
+/// A float.
+pub fn float(it: f64) -> Operand {
     (Arg::Float(it), Value::Float(it))
 }
 
-pub(crate) fn boolean(it: bool) -> Operand {
+/// A bool.
+pub fn boolean(it: bool) -> Operand {
     (Arg::Bool(it), Value::Bool(it))
 }
 
-pub(crate) fn none() -> Operand {
+/// `None`.
+pub fn none() -> Operand {
     (Arg::None, Value::None)
 }
 
-pub(crate) fn string(it: &str) -> Operand {
+/// A string.
+pub fn string(it: &str) -> Operand {
     (Arg::str(it), Value::Str(it.into()))
 }
 
-pub(crate) fn dtype(it: DType) -> Operand {
+/// A dtype.
+pub fn dtype(it: DType) -> Operand {
     (Arg::DType(it), Value::DType(it))
 }

@@ -4,17 +4,17 @@
 //! How far rounding goes is measured: the interpreter runs the network again with noise as large as the rounding of each product
 //! and each sum may be, and what that moves a result by, rounding may move it by.
 
+pub mod growing;
 mod network;
 
 use network::{Choices, Network, noise};
-use proptest::prelude::*;
 use std::sync::Arc;
 use tracefx_compile::{Precision, compile};
-use tracefx_core::{DType, Storage, Tensor, with_default_generator};
-use tracefx_engine::Library;
+use tracefx_core::{DType, Diagnostic, Storage, Tensor, with_default_generator};
+use tracefx_cpu::kernels;
 use tracefx_exec::{BoundPlan, Executor, Interpreter, LOOP_STEPS, Preparations, plan};
 use tracefx_ir::{Attribute, GraphModule, TensorMeta};
-use tracefx_ops::Value;
+use tracefx_ops::{Value, registry};
 
 /// How many times as far as noise a result may be moved by rounding.
 const SAFETY: f64 = 4.0;
@@ -55,10 +55,13 @@ impl Inputs<'_> {
     }
 }
 
+fn executor() -> Executor<'static> {
+    Executor::new(registry(), kernels())
+}
+
 fn cast(tensor: &Tensor, dtype: DType) -> Tensor {
-    let library = Library::default();
     let dtype = [("dtype".into(), Value::DType(dtype))];
-    let made = library.executor().call("aten._to_copy.default", &[Value::Tensor(tensor.clone())], &dtype);
+    let made = executor().call("aten._to_copy.default", &[Value::Tensor(tensor.clone())], &dtype);
     match made.unwrap().swap_remove(0) {
         Value::Tensor(it) => it,
         other => panic!("a copy is a {}", other.kind_name()),
@@ -148,97 +151,97 @@ impl Expected {
 }
 
 /// Halves all elements of the first weights, as training would change them.
-fn train(executor: Executor<'_>, module: &GraphModule) {
+fn train(module: &GraphModule) {
     for weight in weights(module).into_iter().take(2) {
-        executor.call("aten.mul_.Scalar", &[weight, Value::Float(0.5)], &[]).unwrap();
+        executor().call("aten.mul_.Scalar", &[weight, Value::Float(0.5)], &[]).unwrap();
     }
 }
 
-/// Four times as many cases as `PROPTEST_CASES` says, or 256: what is rare in a network takes many of them.
-fn config() -> ProptestConfig {
-    let config = ProptestConfig::default();
-    ProptestConfig { failure_persistence: None, cases: config.cases.saturating_mul(4), ..config }
+/// A network, by bytes that choose what it is.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What its plans may change in the numbers.
+    pub precision: Precision,
+    /// They choose the inputs.
+    pub sizes: Vec<u8>,
+    /// They choose a step each, and its arguments.
+    pub steps: Vec<Vec<u8>>,
+    /// They choose what is given.
+    pub outputs: Vec<u8>,
 }
 
-proptest! {
-    #![proptest_config(config())]
-
-    #[test]
-    fn a_plan_gives_what_the_interpreter_gives(
-        precision in prop::sample::select(vec![Precision::Fast, Precision::Fast, Precision::Fast, Precision::Strict]),
-        sizes: [u8; 12],
-        steps in prop::collection::vec(prop::collection::vec(any::<u8>(), 48), 1..16),
-        outputs in prop::collection::vec(any::<u8>(), 1..4),
-    ) {
-        let library = Library::default();
-        let executor = library.executor();
-        let (registry, kernels) = (executor.registry(), executor.kernels());
-        let inputs = [false, true].map(|is_other| Inputs { bytes: &sizes, is_other });
+impl Case {
+    /// Runs the network by plans for two sets of sizes, each twice, with other weights in between.
+    ///
+    /// # Errors
+    /// How a plan differs from the interpreter.
+    pub fn check(&self) -> Result<(), String> {
+        let inputs = [false, true].map(|is_other| Inputs { bytes: &self.sizes, is_other });
         let first = inputs[0].make(0);
         let build = |noise: Option<usize>| {
             let mut network = Network::new(&first, noise);
-            steps.iter().for_each(|it| network.grow(it));
-            (network.has_halves, network.finish(&outputs))
+            self.steps.iter().for_each(|it| network.grow(it));
+            (network.has_halves, network.finish(&self.outputs))
         };
         let (has_halves, mine) = build(None);
         let (_, yours) = build(None);
-        let seeds = if precision == Precision::Strict { &[][..] } else { &[1, 2] };
+        let is_exact = self.precision == Precision::Strict;
+        let seeds = if is_exact { &[][..] } else { &[1, 2] };
         let noisy: Vec<_> = seeds.iter().map(|seed| build(Some(*seed)).1).collect();
         let preparations = Preparations::default();
         let mut bound: Vec<Option<BoundPlan>> = Vec::new();
-        for (at, inputs) in inputs.iter().enumerate() {
+        for inputs in &inputs {
             let metas: Vec<_> = inputs.values(0).iter().map(|it| it.map(&mut TensorMeta::of)).collect();
-            let traced = match plan(&yours, &metas, registry, kernels) {
+            let traced = match plan(&yours, &metas, registry(), kernels()) {
                 Ok(traced) => traced,
                 // A plan refuses what the interpreter refuses, and nothing else of these operators.
                 Err(problem) => {
                     let again = build(None).1;
-                    let run = Interpreter::new(&again, executor).run(&inputs.values(0));
-                    prop_assert!(run.is_err(), "{problem}\n{}", mine.graph);
-                    if at == 0 {
-                        return Ok(());
+                    if Interpreter::new(&again, executor()).run(&inputs.values(0)).is_ok() {
+                        return Err(format!("{problem}\n{}", mine.graph));
                     }
                     bound.push(None);
                     continue;
                 }
             };
-            let compiled = compile(traced, registry, kernels, precision);
-            prop_assert!(compiled.validate().is_ok(), "{:?}\n{compiled}", compiled.validate());
-            bound.push(Some(BoundPlan::sharing(Arc::new(compiled), registry, kernels, &preparations).unwrap()));
+            let compiled = compile(traced, registry(), kernels(), self.precision);
+            compiled.validate().map_err(|problem| format!("{problem}\n{}\n{compiled}", mine.graph))?;
+            let made = BoundPlan::sharing(Arc::new(compiled), registry(), kernels(), &preparations);
+            bound.push(Some(made.map_err(|problem| format!("{problem}\n{}", mine.graph))?));
         }
         for (seed, which) in [(0, 0), (7, 1), (20, 0), (40, 1)] {
             let Some(bound) = &mut bound[which] else { continue };
-            let given = inputs[which].values(seed);
             let draw = || with_default_generator(|it| it.manual_seed(seed as u64));
-            draw();
-            let result = bound.run(executor, &given, LOOP_STEPS, &mut |_, _| Ok(()));
             let all = |module: &GraphModule, given: Vec<Value<Tensor>>, result: Value<Tensor>| {
                 tensors(&[vec![result], given, weights(module)].concat())
             };
             let run = |module: &GraphModule| {
                 let given = inputs[which].values(seed);
                 draw();
-                let result = Interpreter::new(module, executor).run(&given)?;
-                Ok::<_, tracefx_core::Diagnostic>(all(module, given, result))
+                let result = Interpreter::new(module, executor()).run(&given)?;
+                Ok::<_, Diagnostic>(all(module, given, result))
             };
-            match (result, run(&mine)) {
-                (Ok(result), Ok(exact)) => {
-                    let noisy = noisy.iter().map(run).collect::<Result<Vec<_>, _>>();
-                    prop_assert!(noisy.is_ok(), "{:?}\n{}", noisy.err(), mine.graph);
-                    let noisy = noisy.unwrap_or_default();
-                    let rounding = if has_halves { 1.0 / 64.0 } else { 1e-5 };
-                    let is_exact = precision == Precision::Strict;
-                    let expected = Expected { exact, noisy, rounding, is_exact };
-                    if let Some(problem) = expected.refuse(&all(&yours, given, result)) {
-                        prop_assert!(false, "{problem}\n{}\n{}", mine.graph, bound.plan());
+            let given = inputs[which].values(seed);
+            draw();
+            let problem = match (bound.run(executor(), &given, LOOP_STEPS, &mut |_, _| Ok(())), run(&mine)) {
+                (Ok(result), Ok(exact)) => match noisy.iter().map(run).collect::<Result<Vec<_>, _>>() {
+                    Ok(noisy) => {
+                        let rounding = if has_halves { 1.0 / 64.0 } else { 1e-5 };
+                        let expected = Expected { exact, noisy, rounding, is_exact };
+                        expected.refuse(&all(&yours, given, result))
                     }
-                }
-                (Err(result), Err(wanted)) => prop_assert_eq!(result.to_string(), wanted.to_string()),
-                (result, wanted) => prop_assert!(false, "{result:?} and {wanted:?}\n{}\n{}", mine.graph, bound.plan()),
+                    Err(problem) => Some(format!("with noise: {problem}")),
+                },
+                (Err(result), Err(wanted)) if result.to_string() == wanted.to_string() => None,
+                (result, wanted) => Some(format!("{result:?} and {wanted:?}")),
+            };
+            if let Some(problem) = problem {
+                return Err(format!("{problem}\n{}\n{}", mine.graph, bound.plan()));
             }
             if seed == 7 {
-                [&mine, &yours].into_iter().chain(&noisy).for_each(|it| train(executor, it));
+                [&mine, &yours].into_iter().chain(&noisy).for_each(train);
             }
         }
+        Ok(())
     }
 }
