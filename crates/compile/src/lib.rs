@@ -5,11 +5,14 @@
 //! bits of a result is done only with [`Precision::Fast`].
 #![forbid(unsafe_code)]
 
+mod attention;
 mod bands;
 mod epilogue;
 mod in_place;
 mod layout;
 mod loops;
+mod matrices;
+mod norms;
 mod products;
 mod uses;
 
@@ -58,6 +61,8 @@ pub fn compile(mut plan: Plan, registry: &Registry, kernels: &Kernels, precision
     if precision == Precision::Fast {
         layout::channels_last(&mut plan, registry, kernels);
         bands::join(&mut plan, registry);
+        attention::attention(&mut plan, registry);
+        norms::norms(&mut plan, registry);
         products::products(&mut plan, registry);
     }
     loops::fuse_loops(&mut plan, registry, kernels);

@@ -14,7 +14,7 @@ use tracefx_plan::{
 };
 
 /// The operators that give the elements of their first argument, in its dtype unless they are asked for another.
-const COPIES: [&str; 8] = [
+pub(crate) const COPIES: [&str; 8] = [
     "aten._to_copy.default",
     "aten.alias_copy.default",
     "aten.clone.default",

@@ -31,9 +31,8 @@ pub(crate) fn products(plan: &mut Plan, registry: &Registry) {
 struct Found {
     chain: Chain,
     lhs: TensorId,
-    rhs: TensorId,
-    /// Whether the right side lies as `[N, K]`.
-    is_transposed: bool,
+    /// The right side, `[K, N]`.
+    rhs: TensorView,
 }
 
 fn product(plan: &Plan, uses: &Uses, taken: &HashSet<usize>, at: usize) -> Option<Found> {
@@ -41,30 +40,37 @@ fn product(plan: &Plan, uses: &Uses, taken: &HashSet<usize>, at: usize) -> Optio
     let is_one = |at: usize| matches!(args.get(at), Some(Operand::Int(1)));
     let (lhs, rhs, bias) = match op {
         "aten.linear.default" => (args.first(), args.get(1), optional(args.get(2))?),
-        "aten.mm.default" | "aten.matmul.default" => (args.first(), args.get(1), None),
+        "aten.bmm.default" | "aten.mm.default" | "aten.matmul.default" => (args.first(), args.get(1), None),
         "aten.addmm.default" if is_one(3) && is_one(4) => (args.get(1), args.get(2), optional(args.first())?),
         _ => return None,
     };
     let (lhs, rhs, result) = (tensor(lhs)?, tensor(rhs)?, tensor(results.first())?);
-    let is_transposed = op == "aten.linear.default";
-    let weight = plan.tensor(rhs).known().filter(|it| it.sizes.len() == 2)?;
-    let n = weight.sizes[usize::from(!is_transposed)];
+    let mut weight = plan.tensor(rhs).clone();
+    match op {
+        "aten.linear.default" => {
+            weight.sizes.reverse();
+            weight.strides.reverse();
+        }
+        // A batch of products with one right side.
+        "aten.bmm.default" if weight.sizes[0].as_int() == Some(1) || weight.strides[0].as_int() == Some(0) => {
+            weight.sizes.remove(0);
+            weight.strides.remove(0);
+        }
+        _ => {}
+    }
+    let n = weight.known().filter(|it| it.sizes.len() == 2)?.sizes[1];
     let are_weights = is_weight(plan, uses, rhs, None) && bias.is_none_or(|it| is_weight(plan, uses, it, Some(&[n])));
     let (left, sizes) = (dense_sizes(plan, lhs)?, dense_sizes(plan, result)?);
     // A vector has no rows.
     if !are_weights || left.len() < 2 || sizes.len() != left.len() || sizes.contains(&0) || left.contains(&0) {
         return None;
     }
-    Some(Found { chain: Chain::behind(plan, uses, taken, at, result, bias, None), lhs, rhs, is_transposed })
+    Some(Found { chain: Chain::behind(plan, uses, taken, at, result, bias, None), lhs, rhs: weight })
 }
 
 impl Found {
     fn step(self, plan: &mut Plan) -> Product<TensorId> {
-        let mut rhs = plan.tensor(self.rhs).clone();
-        if self.is_transposed {
-            rhs.sizes.reverse();
-            rhs.strides.reverse();
-        }
+        let rhs = self.rhs;
         let [k, n] = [rhs.sizes[0].clone(), rhs.sizes[1].clone()];
         let m = plan.tensor(self.lhs).known().map_or(0, |it| it.sizes[..it.sizes.len() - 1].iter().product::<usize>());
         let mut matrix = |id: TensorId, n_cols: &tracefx_sym::SymInt| {

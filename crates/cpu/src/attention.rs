@@ -1,16 +1,20 @@
-//! The kernel of attention: one head at a time, with its weights in a buffer that the next head reuses. Products are
+//! Attention: some rows of a head at a time, whose weights stay in the cache ([`Attend`]). Operators and fused steps share it. Products are
 //! [`gemm`](crate::gemm)'s, and what needs all weights in memory, such as dropout, is left to the decomposition.
 
-use crate::gemm::{Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm};
+use crate::gemm::blocked::PackedRhs;
+use crate::gemm::output_view::OutputView;
+use crate::gemm::{
+    Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm, gemm_into, gemm_packed, gemm_packed_into,
+};
 use crate::numeric::dispatch::with_float;
 use crate::numeric::float::Float;
-use crate::numeric::isa::{self, Isa, Work};
+use crate::numeric::isa::{self, Isa, Level, Work};
 use crate::numeric::strided::{Strided, fill_float, try_fill_float};
 use crate::numeric::{parallel, scratch};
 use crate::reduce::reduction::fold_lane;
-use std::borrow::Cow;
+use std::mem::take;
 use tracefx_core::allocate::{collected, filled, with_room};
-use tracefx_core::{Bool8, DType, Dims, Result, Tensor};
+use tracefx_core::{Bool8, DType, Dims, Element, Result, Tensor, contiguous_strides};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -61,7 +65,7 @@ fn run(args: &Args<'_, Tensor>, options: &Options<'_>, out: &[Tensor]) -> Result
 }
 
 /// The strides of an operand along a batch that it broadcasts to.
-fn batch_strides<A: Float>(operand: &Strided<'_, A>, batch: &[usize]) -> Dims {
+fn batch_strides<A: Element>(operand: &Strided<'_, A>, batch: &[usize]) -> Dims {
     let lead = operand.sizes.len() - 2;
     let missing = batch.len() - lead;
     let stride = |dim: usize| match dim.checked_sub(missing) {
@@ -74,94 +78,111 @@ fn batch_strides<A: Float>(operand: &Strided<'_, A>, batch: &[usize]) -> Dims {
 fn compute<A: Float + GemmElement>(args: &Args<'_, Tensor>, options: &Options<'_>, out: &[Tensor]) -> Result<()> {
     let (query, key, value) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
     let (query, key, value) = (Strided::<A>::new(query)?, Strided::<A>::new(key)?, Strided::<A>::new(value)?);
-    let sizes = out[0].sizes();
-    let (batch, &[n_rows, n_values]) = sizes.split_at(sizes.len() - 2) else {
-        unreachable!("attention has a matrix for each head")
-    };
-    let (&[.., n_features], &[.., n_columns, _]) = (&query.sizes[..], &key.sizes[..]) else {
-        unreachable!("the shape rule asks for two dimensions")
-    };
-    let additive = options.mask.map(additive_mask).transpose()?;
-    let mask = additive.as_ref().map(|it| Strided::<A>::new(it)).transpose()?;
-    let mask_strides = mask.as_ref().map(|mask| {
-        let mut scores: Dims = batch.into();
-        scores.extend([n_rows, n_columns]);
-        let missing = scores.len() - mask.sizes.len();
-        let stride = |dim: usize| match dim.checked_sub(missing) {
-            Some(dim) if mask.sizes[dim] != 1 => mask.strides[dim],
-            _ => 0,
-        };
-        (0..scores.len()).map(stride).collect::<Dims>()
-    });
+    let (sizes, n_columns) = (out[0].sizes(), key.sizes[key.sizes.len() - 2]);
+    let batch = &sizes[..sizes.len() - 2];
+    let mask = MaskOperand::new(options.mask)?;
+    let mask = mask.as_ref().map(|it| it.expanded(&[batch, &[sizes[sizes.len() - 2], n_columns]].concat()));
     let strides = [&query, &key, &value].map(|it| batch_strides(it, batch));
     let groups = |side: &Strided<'_, A>| match (options.has_groups, batch.last(), side.sizes.iter().rev().nth(2)) {
         (true, Some(&all), Some(&own)) => all / own.max(1),
         _ => 1,
     };
     let groups = [1, groups(&key), groups(&value)];
-    let scale = A::of(options.scale.unwrap_or(1.0 / (n_features as f64).sqrt()));
-    let n_heads: usize = batch.iter().product();
-    let mut sums = filled(0.0, n_heads * n_rows)?;
-    try_fill_float::<A, _>(&out[0], |mut out| {
-        let mut heads = with_room(n_heads)?;
-        let mut sums = &mut sums[..];
-        for head in 0..n_heads {
-            let (own, rest) = out.split_at_mut(n_rows * n_values);
-            let (own_sums, rest_sums) = sums.split_at_mut(n_rows);
-            heads.push((head, own, own_sums));
-            (out, sums) = (rest, rest_sums);
+    let head = |head: usize| {
+        let index = unravel(head, batch);
+        let start = |at: usize| -> usize {
+            let last = index.len().wrapping_sub(1);
+            let place = |dim: usize| if dim == last { index[dim] / groups[at] } else { index[dim] };
+            (0..index.len()).map(|dim| place(dim) * strides[at][dim]).sum()
+        };
+        Head {
+            query: matrix(&query, start(0)),
+            key: matrix(&key, start(1)),
+            value: matrix(&value, start(2)),
+            mask: mask.as_ref().map(|it| it.matrix(&index)),
         }
-        let together = (TOGETHER / (n_rows * n_columns * n_features.max(n_values)).max(1)).max(1);
-        parallel::try_parts_mut(&mut heads, together, |_, heads| {
-            for (head, out, sums) in heads {
-                let index = unravel(*head, batch);
-                let start = |strides: &[usize], groups: usize| -> usize {
-                    let last = index.len().wrapping_sub(1);
-                    let at = |dim: usize| if dim == last { index[dim] / groups } else { index[dim] };
-                    strides.iter().take(index.len()).enumerate().map(|(dim, stride)| at(dim) * stride).sum()
-                };
-                let [query, key, value] = [(&query, 0), (&key, 1), (&value, 2)].map(|(side, at)| {
-                    let data = side.data().get(start(&strides[at], groups[at])..).unwrap_or(&[]);
-                    let rank = side.strides.len();
-                    MatrixView { data, row: side.strides[rank - 2], col: side.strides[rank - 1] }
-                });
-                let key = MatrixView { row: key.col, col: key.row, ..key };
-                let mask = mask.as_ref().zip(mask_strides.as_ref()).map(|(mask, strides)| {
-                    let data = mask.data().get(start(strides, 1)..).unwrap_or(&[]);
-                    MatrixView { data, row: strides[batch.len()], col: strides[batch.len() + 1] }
-                });
-                scratch::with::<A, _>(n_rows * n_columns, |weights| {
-                    let size = Extent { m: n_rows, n: n_columns, k: n_features };
-                    gemm(size, MatrixViewMut { data: weights, row: n_columns }, query, key, Start::Zero)?;
-                    if n_columns > 0 {
-                        isa::run(Weights { weights, sums, mask, n_columns, scale, is_causal: options.is_causal });
-                    }
-                    let size = Extent { m: n_rows, n: n_values, k: n_columns };
-                    let weights = MatrixView { data: weights, row: n_columns, col: 1 };
-                    gemm(size, MatrixViewMut { data: out, row: n_values }, weights, value, Start::Zero)
-                })?;
-            }
-            Ok(())
-        })
-    })?;
-    if let Some(out) = out.get(1) {
-        fill_float::<f64, _>(out, |out| out.copy_from_slice(&sums))?;
+    };
+    let n_features = query.sizes[query.sizes.len() - 1];
+    let attend = Attend {
+        n_columns,
+        n_features,
+        scale: A::of(options.scale.unwrap_or(1.0 / (n_features as f64).sqrt())),
+        is_causal: options.is_causal,
+        is_safe: true,
+        head: &head,
+    };
+    let n_sums = out.get(1).map_or(0, Tensor::numel);
+    let mut sums = filled(0.0, n_sums)?;
+    try_fill_float::<A, _>(&out[0], |out| attend.run(out, sizes, &contiguous_strides(sizes), &mut sums))?;
+    match out.get(1) {
+        Some(out) => fill_float::<f64, _>(out, |out| out.copy_from_slice(&sums)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
-/// A mask of bools as numbers to add; another one as it is.
-fn additive_mask(mask: &Tensor) -> Result<Cow<'_, Tensor>> {
-    if mask.dtype() != DType::Bool {
-        return Ok(Cow::Borrowed(mask));
+/// What is added to scores, or which of them count.
+pub(crate) enum MaskOperand<'a, A> {
+    Added(Strided<'a, A>),
+    Kept(Strided<'a, Bool8>),
+}
+
+impl<'a, A: Float> MaskOperand<'a, A> {
+    pub(crate) fn new(mask: Option<&'a Tensor>) -> Result<Option<Self>> {
+        mask.map(|it| match it.dtype() {
+            DType::Bool => Ok(MaskOperand::Kept(Strided::exact(it))),
+            _ => Strided::new(it).map(MaskOperand::Added),
+        })
+        .transpose()
     }
-    let additive = |it: &Bool8| if it.get() { 0.0 } else { f32::NEG_INFINITY };
-    let values: Vec<f32> = collected(mask.to_vec::<Bool8>()?.iter().map(additive))?;
-    Tensor::from_slice(&values, mask.sizes()).map(Cow::Owned)
+
+    /// As a mask of scores of these sizes.
+    pub(crate) fn expanded(&self, scores: &[usize]) -> ExpandedMask<'_, A> {
+        fn strides<T: Element>(mask: &Strided<'_, T>, scores: &[usize]) -> Dims {
+            let missing = scores.len() - mask.sizes.len();
+            let stride = |dim: usize| match dim.checked_sub(missing) {
+                Some(dim) if mask.sizes[dim] != 1 => mask.strides[dim],
+                _ => 0,
+            };
+            (0..scores.len()).map(stride).collect()
+        }
+        match self {
+            MaskOperand::Added(it) => ExpandedMask { mask: self, strides: strides(it, scores) },
+            MaskOperand::Kept(it) => ExpandedMask { mask: self, strides: strides(it, scores) },
+        }
+    }
+}
+
+/// A mask with a stride for each dimension of the scores.
+pub(crate) struct ExpandedMask<'a, A> {
+    mask: &'a MaskOperand<'a, A>,
+    strides: Dims,
+}
+
+impl<A: Float> ExpandedMask<'_, A> {
+    /// The mask of the head with this index.
+    pub(crate) fn matrix(&self, index: &[usize]) -> Mask<'_, A> {
+        let start = index.iter().zip(&self.strides).map(|(index, stride)| index * stride).sum::<usize>();
+        let (row, col) = (self.strides[index.len()], self.strides[index.len() + 1]);
+        match self.mask {
+            MaskOperand::Added(it) => {
+                Mask::Added(MatrixView { data: it.data().get(start..).unwrap_or_default(), row, col })
+            }
+            MaskOperand::Kept(it) => {
+                Mask::Kept(MatrixView { data: it.data().get(start..).unwrap_or_default(), row, col })
+            }
+        }
+    }
+}
+
+/// The matrix of an operand that begins here.
+pub(crate) fn matrix<'a, A: Element>(side: &'a Strided<'_, A>, start: usize) -> MatrixView<'a, A> {
+    let data = side.data().get(start..).unwrap_or_default();
+    let rank = side.strides.len();
+    MatrixView { data, row: side.strides[rank - 2], col: side.strides[rank - 1] }
 }
 
 /// The index of the `at`-th item of these sizes.
-fn unravel(mut at: usize, sizes: &[usize]) -> Dims {
+pub(crate) fn unravel(mut at: usize, sizes: &[usize]) -> Dims {
     let mut index: Dims = smallvec::smallvec![0; sizes.len()];
     for (index, &size) in index.iter_mut().zip(sizes).rev() {
         *index = at % size;
@@ -170,49 +191,227 @@ fn unravel(mut at: usize, sizes: &[usize]) -> Dims {
     index
 }
 
-/// The scores of a head, which become its weights.
-struct Weights<'a, A> {
+/// The operands of a head.
+#[derive(Clone, Copy)]
+pub(crate) struct Head<'a, A> {
+    pub(crate) query: MatrixView<'a, A>,
+    pub(crate) key: MatrixView<'a, A>,
+    pub(crate) value: MatrixView<'a, A>,
+    pub(crate) mask: Option<Mask<'a, A>>,
+}
+
+/// The mask of a head.
+#[derive(Clone, Copy)]
+pub(crate) enum Mask<'a, A> {
+    Added(MatrixView<'a, A>),
+    Kept(MatrixView<'a, Bool8>),
+}
+
+/// Scores of a block of rows that stay in a small second-level cache.
+const SCORES: usize = 1 << 16;
+
+/// The rows of a block where whole heads have too many scores, at least: a multiple of the rows of every tile.
+const ROWS: usize = 48;
+
+/// Attention of heads, each of which `head` gives by its number.
+pub(crate) struct Attend<'a, A, H> {
+    /// The keys of a head.
+    pub(crate) n_columns: usize,
+    /// The elements of a key.
+    pub(crate) n_features: usize,
+    pub(crate) scale: A,
+    pub(crate) is_causal: bool,
+    /// Whether a row that is masked altogether gives zeros; else it gives what is no number.
+    pub(crate) is_safe: bool,
+    pub(crate) head: &'a H,
+}
+
+/// Some rows of a head: those from `first` on, which `target` has.
+struct Block<'a, A> {
+    head: usize,
+    first: usize,
+    n_rows: usize,
+    target: Option<OutputView<'a, A>>,
+    /// The logarithms of the sums of exponentials; empty where nobody asks for them.
+    sums: &'a mut [f64],
+}
+
+/// The keys and values of a head, laid out.
+struct Packed<'a, A> {
+    room: &'a mut [A],
+    sides: Option<[PackedRhs<A, &'a [A]>; 2]>,
+}
+
+impl<'a, A: Float + GemmElement, H: Fn(usize) -> Head<'a, A> + Sync> Attend<'_, A, H> {
+    /// Writes the result, a tensor of these sizes and strides whose last dimensions are rows and values, and the logarithm of
+    /// each row's sum of exponentials, where there is room for them.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub(crate) fn run(&self, out: &mut [A], sizes: &[usize], strides: &[usize], sums: &mut [f64]) -> Result<()> {
+        let [.., n_rows, n_values] = *sizes else { unreachable!("attention has a matrix for each head") };
+        let n_in_block = self.rows_in_block(n_rows);
+        let n_blocks = n_rows.div_ceil(n_in_block.max(1));
+        let views = OutputView::blocks(out, sizes, strides, n_in_block)?;
+        let (mut blocks, mut rest) = (with_room(views.len())?, sums);
+        for (at, target) in views.into_iter().enumerate() {
+            let (head, first) = (at / n_blocks, at % n_blocks * n_in_block);
+            let n_rows = n_in_block.min(n_rows - first);
+            let (sums, others) = take(&mut rest).split_at_mut(n_rows.min(rest.len()));
+            rest = others;
+            blocks.push(Block { head, first, n_rows, target: Some(target), sums });
+        }
+        if n_blocks > 1 && self.n_features > 0 && n_values > 0 {
+            return self.packed(&mut blocks, n_values);
+        }
+        let together = (TOGETHER / (n_rows * self.n_columns * self.n_features.max(n_values)).max(1)).max(1);
+        parallel::try_parts_mut(&mut blocks, together, |_, blocks| {
+            blocks.iter_mut().try_for_each(|it| self.block(it, n_values, &(self.head)(it.head), None))
+        })
+    }
+
+    /// The rows of a block. Where scores are masked by their places, short blocks leave out more of them.
+    fn rows_in_block(&self, n_rows: usize) -> usize {
+        let fitting = SCORES / self.n_columns.max(1) / ROWS * ROWS;
+        let most = if self.is_causal { ROWS } else { fitting.max(ROWS) };
+        n_rows.min(most)
+    }
+
+    /// Computes blocks of heads whose keys and values are laid out once: neighbours that have the same ones share them.
+    fn packed(&self, blocks: &mut [Block<'_, A>], n_values: usize) -> Result<()> {
+        let n_heads = blocks.last().map_or(0, |it| it.head + 1);
+        let (mut heads, mut packed_of) = (with_room(n_heads)?, with_room(n_heads)?);
+        for head in (0..n_heads).map(|it| (self.head)(it)) {
+            let is_same = |last: &Head<'_, A>| is_same(&last.key, &head.key) && is_same(&last.value, &head.value);
+            if !heads.last().is_some_and(is_same) {
+                heads.push(head);
+            }
+            packed_of.push(heads.len() - 1);
+        }
+        let (level, n, k) = (Level::best(), self.n_columns, self.n_features);
+        let room = [PackedRhs::<A>::room(level, n, k), PackedRhs::<A>::room(level, n_values, n)];
+        scratch::with::<A, _>(heads.len() * (room[0] + room[1]), |all| {
+            let rooms = all.chunks_exact_mut(room[0] + room[1]);
+            let mut packed = collected(rooms.map(|room| Packed { room, sides: None }))?;
+            parallel::parts_mut(&mut packed, 1, |at, packed| {
+                for (head, packed) in heads[at..].iter().zip(packed) {
+                    let (keys, values) = take(&mut packed.room).split_at_mut(room[0]);
+                    let keys = PackedRhs::within(level, n, k, &head.key.transposed(), keys);
+                    packed.sides = Some([keys, PackedRhs::within(level, n_values, n, &head.value, values)]);
+                }
+            });
+            parallel::try_parts_mut(blocks, 1, |_, blocks| {
+                blocks.iter_mut().try_for_each(|it| {
+                    let packed = packed[packed_of[it.head]].sides.as_ref();
+                    self.block(it, n_values, &(self.head)(it.head), packed)
+                })
+            })
+        })
+    }
+
+    fn block(
+        &self,
+        block: &mut Block<'_, A>,
+        n_values: usize,
+        head: &Head<'a, A>,
+        packed: Option<&[PackedRhs<A, &[A]>; 2]>,
+    ) -> Result<()> {
+        let Some(target) = block.target.take() else { return Ok(()) };
+        let (first, m) = (block.first, block.n_rows);
+        let n_columns = if self.is_causal { self.n_columns.min(first + m) } else { self.n_columns };
+        let from = |it: &MatrixView<'a, A>| it.data.get(first * it.row..).unwrap_or_default();
+        let query = MatrixView { data: from(&head.query), ..head.query };
+        scratch::with::<A, _>(m * n_columns, |weights| {
+            let size = Extent { m, n: n_columns, k: self.n_features };
+            let to = MatrixViewMut { data: weights, row: n_columns };
+            match packed {
+                Some([keys, _]) => gemm_packed(size, to, query, keys, Start::Zero)?,
+                None => gemm(size, to, query, head.key.transposed(), Start::Zero)?,
+            }
+            if n_columns > 0 {
+                let (is_causal, scale) = (self.is_causal, self.scale);
+                let sums = &mut *block.sums;
+                let is_safe = self.is_safe;
+                isa::run(Weights { weights, sums, mask: head.mask, first, n_columns, scale, is_causal, is_safe });
+            }
+            let size = Extent { m, n: n_values, k: n_columns };
+            let weights = MatrixView { data: weights, row: n_columns, col: 1 };
+            match packed {
+                Some([_, values]) => gemm_packed_into(size, target, weights, values, Start::Zero),
+                None if n_values == 0 => Ok(()),
+                None => gemm_into(size, target, weights, head.value, Start::Zero),
+            }
+        })
+    }
+}
+
+/// Whether both are the same elements.
+fn is_same<A>(a: &MatrixView<'_, A>, b: &MatrixView<'_, A>) -> bool {
+    std::ptr::eq(a.data, b.data) && (a.row, a.col) == (b.row, b.col)
+}
+
+/// The scores of some rows of a head, from `first` on, which become its weights.
+struct Weights<'a, 'b, A> {
     weights: &'a mut [A],
     sums: &'a mut [f64],
-    mask: Option<MatrixView<'a, A>>,
+    mask: Option<Mask<'b, A>>,
+    first: usize,
     n_columns: usize,
     scale: A,
     is_causal: bool,
+    is_safe: bool,
 }
 
-impl<A: Float> Work for Weights<'_, A> {
+impl<A: Float> Work for Weights<'_, '_, A> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        for (row, (weights, sum)) in self.weights.chunks_exact_mut(self.n_columns).zip(self.sums).enumerate() {
-            weights.iter_mut().for_each(|it| *it *= self.scale);
-            if let Some(mask) = &self.mask {
-                let mask_row = &mask.data[row * mask.row..];
-                match mask.col {
-                    1 => weights.iter_mut().zip(mask_row).for_each(|(it, &mask)| *it += mask),
-                    col => weights.iter_mut().enumerate().for_each(|(at, it)| *it += mask_row[at * col]),
+        for (at, weights) in self.weights.chunks_exact_mut(self.n_columns).enumerate() {
+            let (row, scale) = (self.first + at, self.scale);
+            let each = weights.iter_mut();
+            match &self.mask {
+                None => each.for_each(|it| *it *= scale),
+                Some(Mask::Added(mask)) => {
+                    let added = &mask.data[row * mask.row..];
+                    match mask.col {
+                        1 => each.zip(added).for_each(|(it, &added)| *it = *it * scale + added),
+                        col => each.enumerate().for_each(|(at, it)| *it = *it * scale + added[at * col]),
+                    }
+                }
+                Some(Mask::Kept(mask)) => {
+                    let kept = &mask.data[row * mask.row..];
+                    let added = |it: &Bool8| if it.get() { A::ZERO } else { A::LOWEST };
+                    match mask.col {
+                        1 => each.zip(kept).for_each(|(it, kept)| *it = *it * scale + added(kept)),
+                        col => each.enumerate().for_each(|(at, it)| *it = *it * scale + added(&kept[at * col])),
+                    }
                 }
             }
             if self.is_causal {
                 weights[(row + 1).min(self.n_columns)..].fill(A::LOWEST);
             }
-            *sum = softmax(weights);
+            let (max, sum) = softmax(weights, self.is_safe);
+            if let Some(it) = self.sums.get_mut(at) {
+                // Of a row that is masked altogether there is no sum.
+                *it = if sum == A::ZERO { 0.0 } else { (max + sum.ln()).to_f64() };
+            }
         }
     }
 }
 
-/// Replaces a row of scores by its softmax, or by zeros where it is masked altogether, and gives back the logarithm of
-/// the sum of exponentials.
+/// Replaces a row of scores by its softmax, and gives back the largest score and the sum of exponentials: zero for a row that is masked altogether
+/// and shall be zeros.
 #[inline(always)]
-fn softmax<A: Float>(row: &mut [A]) -> f64 {
+fn softmax<A: Float>(row: &mut [A], is_safe: bool) -> (A, A) {
     let max = fold_lane(row, A::LOWEST, A::larger, A::larger);
-    if max == A::LOWEST {
+    if is_safe && max == A::LOWEST {
         row.fill(A::ZERO);
-        return 0.0;
+        return (max, A::ZERO);
     }
     row.iter_mut().for_each(|it| *it = (*it - max).exp());
     let sum = fold_lane(row, A::ZERO, |sum, it| sum + it, |a, b| a + b);
-    row.iter_mut().for_each(|it| *it /= sum);
-    (max + sum.ln()).to_f64()
+    let factor = A::ONE / sum;
+    row.iter_mut().for_each(|it| *it *= factor);
+    (max, sum)
 }

@@ -141,6 +141,11 @@ fn flops(plan: &Plan, action: &Action) -> u64 {
             res
         }
         Action::Fused(Fused::Product(it)) => twice(n(it.result), size(it.lhs, 1)),
+        Action::Fused(Fused::Attention(it)) => {
+            let rank = plan.tensor(it.key).sizes.len();
+            let n_columns = size(it.key, rank.saturating_sub(2));
+            twice(n(it.query), n_columns).saturating_add(twice(n(it.result), n_columns))
+        }
         Action::Call { op, args, results } => {
             let tensor = |it: Option<&Operand>| if let Some(Operand::Tensor(id)) = it { Some(*id) } else { None };
             let (Some(result), Some(first), second) =
@@ -158,7 +163,9 @@ fn flops(plan: &Plan, action: &Action) -> u64 {
                 _ => 0,
             }
         }
-        Action::Fused(Fused::Pool(_) | Fused::Loop(_)) | Action::Copy { .. } | Action::ControlFlow { .. } => 0,
+        Action::Fused(Fused::Loop(_) | Fused::Norm(_) | Fused::Pool(_))
+        | Action::Copy { .. }
+        | Action::ControlFlow { .. } => 0,
     }
 }
 

@@ -6,8 +6,12 @@ use crate::Loop;
 /// What a fused step computes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fused<T> {
+    /// Scaled dot-product attention.
+    Attention(Attention<T>),
     /// A convolution, or several.
     Convolution(Convolution<T>),
+    /// A normalisation of rows.
+    Norm(Norm<T>),
     /// A matrix product.
     Product(Product<T>),
     /// A pooling.
@@ -91,6 +95,55 @@ pub struct Product<T> {
     /// What follows.
     pub epilogue: Epilogue<T>,
     /// What it gives, `[M, N]`, row-major.
+    pub result: T,
+}
+
+/// A normalisation of rows in float32: `result = (input - mean) / sqrt(var + eps) * weight + bias`, or with
+/// `input / sqrt(mean(input²) + eps)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Norm<T> {
+    /// The rows, `[M, N]`, row-major.
+    pub input: T,
+    /// What rows are divided by.
+    pub statistic: NormStatistic,
+    /// The factors of the elements of a row, `[N]`; one where there are none.
+    pub weight: Option<T>,
+    /// What is added to the elements of a row, `[N]`.
+    pub bias: Option<T>,
+    /// What is added to the statistic.
+    pub eps: f64,
+    /// What it gives, `[M, N]`, row-major.
+    pub result: T,
+}
+
+/// What a row is divided by the root of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NormStatistic {
+    /// The variance, after the mean is subtracted: `aten.layer_norm`.
+    Variance,
+    /// The mean of the squares: `aten.rms_norm`.
+    MeanSquare,
+}
+
+/// Scaled dot-product attention in float32, of as many heads as the dimensions before the last two have elements:
+/// `result = softmax(query @ key.T * scale + mask) @ value`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attention<T> {
+    /// The queries, `[.., L, E]`, with any strides.
+    pub query: T,
+    /// The keys, `[.., S, E]`, with any strides. Heads that share keys and values have strides of zero.
+    pub key: T,
+    /// The values, `[.., S, V]`, with any strides.
+    pub value: T,
+    /// What is added to the scores, or which of them count: of float32 or of bools, `[.., L, S]`, with any strides.
+    pub mask: Option<T>,
+    /// Whether a row counts no columns behind its own number.
+    pub is_causal: bool,
+    /// The factor of the scores.
+    pub scale: f64,
+    /// Whether a row of which no column counts gives zeros, as `aten.scaled_dot_product_attention` does; else it gives what is no number.
+    pub is_safe: bool,
+    /// What it gives, `[.., L, V]`, with any strides that keep the elements apart.
     pub result: T,
 }
 
@@ -190,7 +243,9 @@ impl<T> Fused<T> {
     /// The name of the step in a printed plan.
     pub fn name(&self) -> &'static str {
         match self {
+            Fused::Attention(_) => "attention",
             Fused::Convolution(_) => "convolution",
+            Fused::Norm(_) => "norm",
             Fused::Product(_) => "product",
             Fused::Pool(_) => "pool",
             Fused::Loop(_) => "loop",
@@ -205,6 +260,8 @@ impl<T> Fused<T> {
                 [&it.input].into_iter().chain(layers).collect()
             }
             Fused::Product(it) => [&it.lhs, &it.rhs].into_iter().chain(it.epilogue.tensors()).collect(),
+            Fused::Attention(it) => [&it.query, &it.key, &it.value].into_iter().chain(&it.mask).collect(),
+            Fused::Norm(it) => [&it.input].into_iter().chain(&it.weight).chain(&it.bias).collect(),
             Fused::Pool(it) => vec![&it.input],
             Fused::Loop(it) => it.inputs.iter().collect(),
         }
@@ -215,7 +272,7 @@ impl<T> Fused<T> {
         let (layers, product) = match self {
             Fused::Convolution(it) => (&it.layers[..], None),
             Fused::Product(it) => (&[][..], Some((&it.rhs, &it.epilogue))),
-            Fused::Pool(_) | Fused::Loop(_) => (&[][..], None),
+            Fused::Attention(_) | Fused::Norm(_) | Fused::Pool(_) | Fused::Loop(_) => (&[][..], None),
         };
         let weights = layers.iter().map(|it| (&it.weight, &it.epilogue)).chain(product);
         weights.flat_map(|(weight, epilogue)| [weight].into_iter().chain(epilogue.parameters()))
@@ -224,8 +281,10 @@ impl<T> Fused<T> {
     /// The tensors that it writes, all of them.
     pub fn results(&self) -> Vec<&T> {
         match self {
+            Fused::Attention(it) => vec![&it.result],
             Fused::Convolution(it) => vec![&it.result],
             Fused::Product(it) => vec![&it.result],
+            Fused::Norm(it) => vec![&it.result],
             Fused::Pool(it) => vec![&it.result],
             Fused::Loop(it) => it.outputs.iter().map(|(_, to)| to).collect(),
         }
@@ -237,9 +296,27 @@ impl<T> Fused<T> {
     /// The first that `tensor` gives.
     pub fn try_map<U, E>(&self, tensor: &mut dyn FnMut(&T) -> Result<U, E>) -> Result<Fused<U>, E> {
         Ok(match self {
+            Fused::Attention(it) => Fused::Attention(Attention {
+                query: tensor(&it.query)?,
+                key: tensor(&it.key)?,
+                value: tensor(&it.value)?,
+                mask: it.mask.as_ref().map(&mut *tensor).transpose()?,
+                is_causal: it.is_causal,
+                scale: it.scale,
+                is_safe: it.is_safe,
+                result: tensor(&it.result)?,
+            }),
             Fused::Convolution(it) => Fused::Convolution(Convolution {
                 input: tensor(&it.input)?,
                 layers: it.layers.iter().map(|it| it.try_map(tensor)).collect::<Result<_, E>>()?,
+                result: tensor(&it.result)?,
+            }),
+            Fused::Norm(it) => Fused::Norm(Norm {
+                input: tensor(&it.input)?,
+                statistic: it.statistic,
+                weight: it.weight.as_ref().map(&mut *tensor).transpose()?,
+                bias: it.bias.as_ref().map(&mut *tensor).transpose()?,
+                eps: it.eps,
                 result: tensor(&it.result)?,
             }),
             Fused::Pool(it) => Fused::Pool(Pool {
@@ -294,5 +371,122 @@ impl<T> Epilogue<T> {
         };
         let residual = self.residual.as_ref().map(&mut *tensor).transpose()?;
         Ok(Epilogue { bias, norm, residual, activation: self.activation })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Action, Attention, Buffer, BufferId, Fused, Norm, NormStatistic, Operand, Plan, TensorId, TensorView};
+    use tracefx_core::DType;
+
+    fn numbers(it: &[i64]) -> Vec<tracefx_sym::SymInt> {
+        it.iter().map(|it| (*it).into()).collect()
+    }
+
+    /// A plan of inputs of these sizes and a result, which is the last.
+    fn plan(sizes: &[&[i64]]) -> Plan {
+        let mut plan = Plan::default();
+        for (at, sizes) in sizes.iter().enumerate() {
+            let buffer = if at == 0 { Buffer::Result } else { Buffer::Input(at as u32 - 1) };
+            let buffer = plan.add_buffer(buffer);
+            let id = plan.add_tensor(TensorView::row_major(buffer, DType::Float32, &numbers(sizes)));
+            if at > 0 {
+                plan.inputs.push(Operand::Tensor(id));
+            }
+        }
+        plan.output = Operand::Tensor(TensorId(0));
+        plan
+    }
+
+    /// Attention of three heads: two rows, four columns, five features, six values.
+    fn attention(change: impl FnOnce(&mut Attention<TensorId>, &mut Plan)) -> Plan {
+        let mut plan = plan(&[&[3, 2, 6], &[3, 2, 5], &[3, 4, 5], &[3, 4, 6], &[3, 2, 4]]);
+        let [result, query, key, value, mask] = [0, 1, 2, 3, 4].map(TensorId);
+        let (mask, scale) = (Some(mask), 0.5);
+        let mut step = Attention { query, key, value, mask, is_causal: false, scale, is_safe: true, result };
+        change(&mut step, &mut plan);
+        plan.push("attention", Action::Fused(Fused::Attention(step)));
+        plan
+    }
+
+    fn norm(change: impl FnOnce(&mut Norm<TensorId>, &mut Plan)) -> Plan {
+        let mut plan = plan(&[&[2, 3], &[2, 3], &[3], &[3]]);
+        let [result, input, weight, bias] = [0, 1, 2, 3].map(TensorId);
+        let (weight, bias, statistic) = (Some(weight), Some(bias), NormStatistic::Variance);
+        let mut step = Norm { input, statistic, weight, bias, eps: 1e-5, result };
+        change(&mut step, &mut plan);
+        plan.push("norm", Action::Fused(Fused::Norm(step)));
+        plan
+    }
+
+    #[test]
+    fn attention_and_norms_print_what_they_take() {
+        let attention = attention(|_, _| {});
+        attention.validate().unwrap();
+        assert_eq!(
+            attention.to_string(),
+            "plan(%1: f32[3, 2, 5], %2: f32[3, 4, 5], %3: f32[3, 4, 6], %4: f32[3, 2, 4]):
+    %0: f32[3, 2, 6] = attention(%1, %2, %3, mask=%4, is_causal=false, scale=0.5, is_safe=true)  # attention
+    return %0"
+        );
+        let norm = norm(|_, _| {});
+        norm.validate().unwrap();
+        assert_eq!(
+            norm.to_string(),
+            "plan(%1: f32[2, 3], %2: f32[3], %3: f32[3]):
+    %0: f32[2, 3] = norm(%1, Variance, weight=%2, bias=%3, eps=1e-5)  # norm
+    return %0"
+        );
+    }
+
+    /// The result of the one step with other strides.
+    fn strided(plan: &mut Plan, strides: &[i64]) {
+        plan.tensors[0].strides = numbers(strides);
+    }
+
+    #[test]
+    fn attention_whose_tensors_do_not_fit_is_refused() {
+        attention(|_, plan| strided(plan, &[6, 18, 1])).validate().unwrap();
+        type Change = fn(&mut Attention<TensorId>, &mut Plan);
+        let cases: [(Change, &str); 8] = [
+            (|it, _| it.key = it.value, "gives [3, 2, 6]"),
+            (|it, _| it.query = it.mask.unwrap(), "gives [3, 2, 6]"),
+            (|it, _| it.mask = Some(it.query), "is no mask"),
+            (|_, plan| plan.tensors[4].dtype = DType::Int64, "is no mask"),
+            (|_, plan| plan.tensors[2].dtype = DType::Float64, "is not of float32"),
+            (|_, plan| strided(plan, &[6, 6, 1]), "is no new tensor"),
+            (|_, plan| plan.tensors[1].buffer = BufferId(0), "is read before it is written"),
+            (
+                |it, plan| {
+                    let many = TensorView { sizes: numbers(&[3, 1 << 60, 5]), ..plan.tensor(it.key).clone() };
+                    let many = TensorView { strides: numbers(&[0, 0, 1]), ..many };
+                    it.key = plan.add_tensor(many);
+                    let many = TensorView { sizes: numbers(&[3, 1 << 60, 6]), ..plan.tensor(it.key).clone() };
+                    it.value = plan.add_tensor(many);
+                    it.mask = None;
+                },
+                "has no number of multiplications",
+            ),
+        ];
+        for (change, words) in cases {
+            let problem = attention(change).validate().unwrap_err();
+            assert!(problem.message().contains(words), "{problem:?}");
+        }
+    }
+
+    #[test]
+    fn norms_whose_tensors_do_not_fit_are_refused() {
+        type Change = fn(&mut Norm<TensorId>, &mut Plan);
+        let cases: [(Change, &str); 5] = [
+            (|it, _| it.weight = Some(it.input), "and rows have 3 elements"),
+            (|it, _| it.input = TensorId(2), "are not rows"),
+            (|_, plan| plan.tensors[1].dtype = DType::Float64, "is not of float32"),
+            (|_, plan| strided(plan, &[1, 2]), "is not row-major"),
+            (|it, _| it.result = TensorId(1), "is no new tensor"),
+        ];
+        for (change, words) in cases {
+            let problem = norm(change).validate().unwrap_err();
+            assert!(problem.message().contains(words), "{problem:?}");
+        }
     }
 }

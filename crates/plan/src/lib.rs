@@ -37,7 +37,10 @@ mod print;
 mod validate;
 
 pub use code::{Argument, Instruction, Loop, Register};
-pub use fused::{Activation, BatchNorm, Convolution, ConvolutionLayer, Epilogue, Fused, Pool, PoolReduction, Product};
+pub use fused::{
+    Activation, Attention, BatchNorm, Convolution, ConvolutionLayer, Epilogue, Fused, Norm, NormStatistic, Pool,
+    PoolReduction, Product,
+};
 pub use memory::{Lifetime, Slots, assign_slots};
 pub use operand::Operand;
 pub use plan::{Action, Buffer, BufferId, Extent, Plan, Step, TensorId, TensorView};

@@ -189,6 +189,18 @@ impl Extent {
         usize::try_from(elements).ok()?.checked_mul(dtype.size()).filter(|&it| it <= isize::MAX as usize)
     }
 
+    /// Whether no two elements lie in one place, as far as the strides alone say.
+    pub fn is_apart(&self) -> bool {
+        let mut dims: Vec<_> = self.strides.iter().zip(&self.sizes).filter(|(_, size)| **size > 1).collect();
+        dims.sort_unstable();
+        let mut reach = 0usize;
+        dims.iter().all(|(stride, size)| {
+            let is_beyond = **stride > reach;
+            reach = reach.saturating_add((**size - 1).saturating_mul(**stride));
+            is_beyond
+        })
+    }
+
     /// Whether the elements lie row-major without gaps.
     pub fn is_row_major(&self) -> bool {
         has_contiguous_strides(&self.sizes, &self.strides)

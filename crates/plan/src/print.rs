@@ -94,18 +94,28 @@ impl Plan {
                 return write!(f, ", padding={:?}, dilation={:?}", it.padding, it.dilation);
             }
             Fused::Loop(it) => return self.code(f, it),
+            Fused::Norm(it) => {
+                self.tensor_name(f, it.input)?;
+                write!(f, ", {:?}", it.statistic)?;
+                self.named(f, "weight", &it.weight)?;
+                self.named(f, "bias", &it.bias)?;
+                return write!(f, ", eps={:?}", it.eps);
+            }
+            Fused::Attention(it) => {
+                for (at, id) in [it.query, it.key, it.value].into_iter().enumerate() {
+                    f.write_str(if at == 0 { "" } else { ", " })?;
+                    self.tensor_name(f, id)?;
+                }
+                self.named(f, "mask", &it.mask)?;
+                write!(f, ", is_causal={}, scale={:?}", it.is_causal, it.scale)?;
+                return write!(f, ", is_safe={}", it.is_safe);
+            }
         };
         self.epilogue(f, epilogue)
     }
 
     fn epilogue(&self, f: &mut Formatter<'_>, epilogue: &Epilogue<TensorId>) -> fmt::Result {
-        let mut named = |name: &str, tensor: &Option<TensorId>| match tensor {
-            Some(id) => {
-                write!(f, ", {name}=")?;
-                self.tensor_name(f, *id)
-            }
-            None => Ok(()),
-        };
+        let mut named = |name: &str, tensor: &Option<TensorId>| self.named(f, name, tensor);
         named("bias", &epilogue.bias)?;
         if let Some(norm) = &epilogue.norm {
             named("norm_weight", &norm.weight)?;
@@ -119,6 +129,16 @@ impl Plan {
             write!(f, "{eps}, activation={:?}", epilogue.activation)?;
         }
         Ok(())
+    }
+
+    fn named(&self, f: &mut Formatter<'_>, name: &str, tensor: &Option<TensorId>) -> fmt::Result {
+        match tensor {
+            Some(id) => {
+                write!(f, ", {name}=")?;
+                self.tensor_name(f, *id)
+            }
+            None => Ok(()),
+        }
     }
 
     /// The instructions, one behind the other. A register is called by a letter, an input by its tensor.

@@ -1,6 +1,6 @@
 //! What every plan holds to, so that whoever runs one need not look: it is asked of a plan that comes from a file.
 
-use crate::{Action, Buffer, Epilogue, Fused, Loop, Operand, Plan, Step, TensorId, TensorView};
+use crate::{Action, Attention, Buffer, Epilogue, Fused, Loop, Operand, Plan, Step, TensorId, TensorView};
 use tracefx_core::{Code, DType, Diagnostic, Dims, Result};
 
 impl Plan {
@@ -153,25 +153,85 @@ impl Plan {
                     _ => return Err(invalid(format!("a product of {lhs:?} and {rhs:?}"))),
                 }
             }
+            Fused::Norm(it) => {
+                let input = whole(it.input)?;
+                let [_, n] = input[..] else { return Err(invalid(format!("{input:?} are not rows"))) };
+                for id in it.weight.iter().chain(&it.bias).copied() {
+                    let sizes = sizes(id)?;
+                    if sizes[..] != [n] {
+                        return Err(invalid(format!("%{} is {sizes:?}, and rows have {n} elements", id.0)));
+                    }
+                }
+                sizes(it.input)?;
+                (input, &none, it.result)
+            }
             Fused::Loop(it) => return self.check_loop(it),
+            Fused::Attention(it) => {
+                self.check_attention(it, &sizes)?;
+                return self.writes_apart(fused, it.result);
+            }
         };
         let sizes_of_result = whole(result)?;
         if sizes_of_result != wanted {
             return Err(invalid(format!("a step gives {wanted:?}, and %{} is {sizes_of_result:?}", result.0)));
         }
-        let buffer = self.tensor(result).buffer;
         let begins = self.tensor(result).offset.as_int() == Some(0);
-        if !begins || !matches!(self.buffer(buffer), Buffer::Scratch | Buffer::Result) {
+        if !begins || !self.is_own(result) {
             return Err(invalid(format!("a step gives %{}, which is no new tensor", result.0)));
         }
-        if fused.inputs().iter().any(|it| self.tensor(**it).buffer == buffer) {
-            return Err(invalid(format!("a step writes %{}, whose memory it reads", result.0)));
-        }
+        self.writes_apart(fused, result)?;
         check_channels(epilogue, wanted[wanted.len() - 1])?;
         match epilogue.residual {
             Some(id) if whole(id)? != wanted => Err(invalid(format!("the residual %{} is not like the result", id.0))),
             _ => Ok(()),
         }
+    }
+
+    /// Whether a tensor is memory of the plan or of a run.
+    fn is_own(&self, id: TensorId) -> bool {
+        matches!(self.buffer(self.tensor(id).buffer), Buffer::Scratch | Buffer::Result)
+    }
+
+    fn writes_apart(&self, fused: &Fused<TensorId>, result: TensorId) -> Result<()> {
+        let buffer = self.tensor(result).buffer;
+        if fused.inputs().iter().any(|it| self.tensor(**it).buffer == buffer) {
+            return Err(invalid(format!("a step writes %{}, whose memory it reads", result.0)));
+        }
+        Ok(())
+    }
+
+    fn check_attention(&self, it: &Attention<TensorId>, sizes: &dyn Fn(TensorId) -> Result<Dims>) -> Result<()> {
+        let (query, key, value) = (sizes(it.query)?, sizes(it.key)?, sizes(it.value)?);
+        let ([batch @ .., l, e], [.., s, _], [.., n]) = (&query[..], &key[..], &value[..]) else {
+            return Err(invalid(format!("{query:?} are not the sizes of attention")));
+        };
+        let is = |sizes: &[usize], rows: usize, columns: usize| {
+            let lead = sizes.strip_prefix(batch);
+            lead.is_some_and(|it| *it == [rows, columns])
+        };
+        let result = sizes(it.result)?;
+        if !is(&key, *s, *e) || !is(&value, *s, *n) || !is(&result, *l, *n) {
+            let what = format!("attention of {query:?}, {key:?} and {value:?} gives {result:?}");
+            return Err(invalid(what));
+        }
+        // Strides of zero can make many of a few elements.
+        let mut counted = query.iter().copied().chain([*s, (*e).max(*n)]);
+        let n_products = counted.try_fold(1usize, |n, it| n.checked_mul(it.max(1)));
+        if n_products.is_none_or(|it| it > isize::MAX as usize) {
+            return Err(invalid(format!("attention of {query:?} and {key:?} has no number of multiplications")));
+        }
+        if let Some(mask) = it.mask {
+            let view = self.tensor(mask);
+            let is_mask = matches!(view.dtype, DType::Float32 | DType::Bool);
+            if !is_mask || !view.known().is_some_and(|extent| is(&extent.sizes, *l, *s)) {
+                return Err(invalid(format!("%{} is no mask of scores of {batch:?}, {l} by {s}", mask.0)));
+            }
+        }
+        let is_apart = self.tensor(it.result).known().is_some_and(|it| it.is_apart());
+        if !is_apart || !self.is_own(it.result) {
+            return Err(invalid(format!("attention gives %{}, which is no new tensor", it.result.0)));
+        }
+        Ok(())
     }
 
     /// A loop may write where it reads the same elements.
@@ -191,8 +251,7 @@ impl Plan {
             }
         }
         // Two inputs may be one memory, which is not written twice at a time.
-        let is_new = |id: TensorId| matches!(self.buffer(self.tensor(id).buffer), Buffer::Scratch | Buffer::Result);
-        if it.outputs.iter().filter(|(_, id)| !is_new(*id)).count() > 1 {
+        if it.outputs.iter().filter(|(_, id)| !self.is_own(*id)).count() > 1 {
             return Err(invalid("a loop writes to two tensors that are not its own".to_owned()));
         }
         for (at, &(_, id)) in it.outputs.iter().enumerate() {

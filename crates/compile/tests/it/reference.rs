@@ -7,7 +7,7 @@ use tracefx_core::{DType, Result, Scalar, Tensor};
 use tracefx_exec::{BoundPlan, Executor, Interpreter, Kernels, LOOP_STEPS, PreparedFused, assign, plan};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, TensorKind, TensorMeta};
 use tracefx_ops::{Value, registry};
-use tracefx_plan::{Activation, Epilogue, Fused, Plan, PoolReduction};
+use tracefx_plan::{Activation, Epilogue, Fused, NormStatistic, Plan, PoolReduction};
 
 type Values = Vec<Value<Tensor>>;
 
@@ -58,6 +58,37 @@ fn run(step: &Fused<Tensor>) -> Result<()> {
                 made = aten("add.Tensor", vec![tensor(&made), tensor(bias)])?;
             }
             assign(&it.result, &follow(made, &it.epilogue)?)
+        }
+        Fused::Attention(it) => {
+            let query = aten("mul.Scalar", vec![tensor(&it.query), Value::Float(it.scale)])?;
+            let key = aten("transpose.int", vec![tensor(&it.key), Value::int(-2), Value::int(-1)])?;
+            let mut scores = aten("matmul.default", vec![tensor(&query), tensor(&key)])?;
+            let hidden = |scores: &Tensor, kept: &Tensor| {
+                let hidden = aten("logical_not.default", vec![tensor(kept)])?;
+                let least = Value::Float(f64::NEG_INFINITY);
+                aten("masked_fill.Scalar", vec![tensor(scores), tensor(&hidden), least])
+            };
+            scores = match &it.mask {
+                Some(mask) if mask.dtype() == DType::Bool => hidden(&scores, mask)?,
+                Some(mask) => aten("add.Tensor", vec![tensor(&scores), tensor(mask)])?,
+                None => scores,
+            };
+            if it.is_causal {
+                let ones = aten("ones_like.default", vec![tensor(&scores)])?;
+                scores = hidden(&scores, &aten("tril.default", vec![tensor(&ones)])?)?;
+            }
+            let softmax = if it.is_safe { "_safe_softmax.default" } else { "softmax.int" };
+            let weights = aten(softmax, vec![tensor(&scores), Value::int(-1)])?;
+            assign(&it.result, &aten("matmul.default", vec![tensor(&weights), tensor(&it.value)])?)
+        }
+        Fused::Norm(it) => {
+            let n = Value::List(vec![Value::int(it.input.sizes()[1] as i64)]);
+            let (input, weight, eps) = (tensor(&it.input), optional(&it.weight), Value::Float(it.eps));
+            let made = match it.statistic {
+                NormStatistic::Variance => aten("layer_norm.default", vec![input, n, weight, optional(&it.bias), eps])?,
+                NormStatistic::MeanSquare => aten("rms_norm.default", vec![input, n, weight, eps])?,
+            };
+            assign(&it.result, &made)
         }
         Fused::Loop(_) => {
             let prepare = tracefx_cpu::kernels().fused().unwrap();

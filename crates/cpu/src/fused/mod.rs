@@ -1,13 +1,16 @@
 //! Fused steps of compiled plans: convolutions of channels-last images and products of matrices in float32, whose weights are
-//! packed once, with bias, batch normalisation, residual and activation behind them.
+//! packed once, with bias, batch normalisation, residual and activation behind them; poolings, attention and
+//! normalisations.
 //!
 //! What is made once of the parameters of a step is a kernel of one of the families here; which one it is, their shapes decide.
 
+mod attention;
 mod bands;
 mod convolution;
 mod depthwise;
 mod direct;
 mod epilogue;
+mod norm;
 mod padding;
 mod pool;
 mod product;
@@ -33,16 +36,26 @@ const SAME: &str = "a step is run as what it was prepared as";
 /// `NotImplemented` for other dtypes than float32; `OutOfMemory`.
 pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
     let is_loop = matches!(step, Fused::Loop(_));
-    if let Some(it) =
-        step.inputs().into_iter().chain(step.results()).find(|it| !is_loop && it.dtype() != DType::Float32)
-    {
+    // Which scores count, a mask may say in bools.
+    let mask = if let Fused::Attention(it) = step { it.mask.as_ref() } else { None };
+    let is_bool = |it: &Tensor| mask.is_some_and(|mask| std::ptr::eq(mask, it)) && it.dtype() == DType::Bool;
+    let is_other = |it: &&Tensor| !is_loop && it.dtype() != DType::Float32 && !is_bool(it);
+    if let Some(it) = step.inputs().into_iter().chain(step.results()).find(is_other) {
         return Err(Diagnostic::unsupported_dtype(it.dtype(), step.name()));
     }
     match step {
         Fused::Loop(_) => loops::prepare(step),
+        Fused::Norm(_) => Ok(Box::new(|step| {
+            let Fused::Norm(it) = step else { unreachable!("{SAME}") };
+            norm::norm(it)
+        })),
         Fused::Pool(_) => Ok(Box::new(|step| {
             let Fused::Pool(it) = step else { unreachable!("{SAME}") };
             pool::pool(it)
+        })),
+        Fused::Attention(_) => Ok(Box::new(|step| {
+            let Fused::Attention(it) = step else { unreachable!("{SAME}") };
+            attention::attention(it)
         })),
         Fused::Convolution(it) => {
             let kernel = ConvolutionKernel::new(it)?;

@@ -143,7 +143,9 @@ fn check(step: &Fused<Tensor>, sums: Vec<Sum>, n_roundings: f64) -> Result<(), T
     let epilogue = match step {
         Fused::Convolution(it) => &it.layers[0].epilogue,
         Fused::Product(it) => &it.epilogue,
-        Fused::Pool(_) | Fused::Loop(_) => unreachable!("{} has no epilogue", step.name()),
+        Fused::Attention(_) | Fused::Loop(_) | Fused::Norm(_) | Fused::Pool(_) => {
+            unreachable!("{} has no epilogue", step.name())
+        }
     };
     let want = expected(epilogue, sums, n_roundings);
     let run = || {

@@ -10,7 +10,7 @@ use crate::gemm::{Extent, GemmElement, MatrixView, Start};
 use crate::numeric::isa::{Isa, Level, Work, prefetch_to_second_level};
 use crate::numeric::{parallel, scratch};
 use std::marker::PhantomData;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use tracefx_core::Result;
 use tracefx_core::allocate::filled;
 
@@ -177,7 +177,7 @@ impl<T: GemmElement, L: LhsRows<T>, C: RhsColumns<T>, E: Epilogue<T>> BlockedGem
                 let depth = first..k.min(first + depth);
                 let packed = &mut packed[..n_cols * depth.len()];
                 self.level.run(Pack { rhs: self.rhs, cols: cols.clone(), depth: depth.clone(), packed });
-                self.multiply(0..m, cols.clone(), depth, packed);
+                self.multiply(0..m, cols.clone(), depth.clone(), depth.len(), packed);
             }
             Ok(())
         })
@@ -196,7 +196,7 @@ impl<T: GemmElement, L: LhsRows<T>, C: RhsColumns<T>, E: Epilogue<T>> BlockedGem
             parallel::for_each(m.div_ceil(n_rows), |part| {
                 let rows = part * n_rows..m.min((part + 1) * n_rows);
                 for (at, packed) in packed.chunks(n_cols * depth).enumerate() {
-                    self.multiply(rows.clone(), 0..n, block(at), packed);
+                    self.multiply(rows.clone(), 0..n, block(at), block(at).len(), packed);
                 }
             });
             Ok(())
@@ -210,11 +210,12 @@ fn panels_of_a_part(Extent { m, n, k }: Extent, n_panels: usize) -> usize {
 }
 
 /// The right side of products, laid out once: all panels of a block of its rows, then those of the next block.
-pub(crate) struct PackedRhs<T> {
+pub(crate) struct PackedRhs<T, P = Vec<T>> {
     level: Level,
     n: usize,
     k: usize,
-    panels: Vec<T>,
+    panels: P,
+    element: PhantomData<T>,
 }
 
 impl<T: GemmElement> PackedRhs<T> {
@@ -223,27 +224,43 @@ impl<T: GemmElement> PackedRhs<T> {
     /// # Errors
     /// `OutOfMemory` where there is no room for them.
     pub(crate) fn new<C: RhsColumns<T>>(level: Level, n: usize, k: usize, rhs: &C) -> Result<Self> {
+        let mut panels = filled(T::ZERO, Self::room(level, n, k))?;
+        PackedRhs::within(level, n, k, rhs, &mut panels);
+        Ok(PackedRhs { level, n, k, panels, element: PhantomData })
+    }
+
+    /// The elements of the panels of `k` rows of `n` columns.
+    pub(crate) fn room(level: Level, n: usize, k: usize) -> usize {
         let [_, width] = level.run(TileShape(PhantomData::<T>));
-        let (n_cols, block) = (n.next_multiple_of(width), depth::<T>());
-        let mut panels = filled(T::ZERO, n_cols * k)?;
-        parallel::parts_mut(&mut panels, (n_cols * block).max(1), |at, packed| {
-            let first = at / n_cols;
-            level.run(Pack { rhs, cols: 0..n, depth: first..k.min(first + block), packed });
-        });
-        Ok(PackedRhs { level, n, k, panels })
+        n.next_multiple_of(width) * k
     }
 }
 
-impl<T: GemmElement, L: LhsRows<T>, E: Epilogue<T>> BlockedGemm<'_, T, L, PackedRhs<T>, E> {
-    /// As [`Self::run`], on panels that are there already.
+impl<'a, T: GemmElement> PackedRhs<T, &'a [T]> {
+    /// Lays out `k` rows of `n` columns in these elements, of which there are as many as [`PackedRhs::room`] says.
+    pub(crate) fn within<C: RhsColumns<T>>(level: Level, n: usize, k: usize, rhs: &C, panels: &'a mut [T]) -> Self {
+        let [_, width] = level.run(TileShape(PhantomData::<T>));
+        let (n_cols, block) = (n.next_multiple_of(width), depth::<T>());
+        parallel::parts_mut(panels, (n_cols * block).max(1), |at, packed| {
+            let first = at / n_cols;
+            level.run(Pack { rhs, cols: 0..n, depth: first..k.min(first + block), packed });
+        });
+        PackedRhs { level, n, k, panels, element: PhantomData }
+    }
+}
+
+impl<T: GemmElement, L: LhsRows<T>, P: Deref<Target = [T]> + Sync, E: Epilogue<T>>
+    BlockedGemm<'_, T, L, PackedRhs<T, P>, E>
+{
+    /// As [`Self::run`], on panels that are there already, of at least so many rows and columns.
     ///
     /// # Panics
-    /// When they are of another size.
+    /// When they have fewer.
     pub(crate) fn run_packed(&self) {
         let Extent { m, n, k } = self.size;
         assert!(self.lhs.has(m, k), "the left side lies in rows");
         assert!(
-            (n, k) == (self.rhs.n, self.rhs.k) && self.level == self.rhs.level,
+            n <= self.rhs.n && k <= self.rhs.k && self.level == self.rhs.level,
             "the right side is laid out for this"
         );
         let [height, width] = self.level.run(TileShape(PhantomData::<T>));
@@ -263,25 +280,27 @@ impl<T: GemmElement, L: LhsRows<T>, E: Epilogue<T>> BlockedGemm<'_, T, L, Packed
     /// begins, so that its sums stay in the cache.
     fn part(&self, rows: Range<usize>, cols: Range<usize>) {
         let [_, width] = self.level.run(TileShape(PhantomData::<T>));
-        let n_cols = self.size.n.next_multiple_of(width);
+        let n_cols = self.rhs.n.next_multiple_of(width);
         for first in rows.clone().step_by(ROWS) {
             let rows = first..rows.end.min(first + ROWS);
             for first in (0..self.size.k).step_by(depth::<T>()) {
-                let depth = first..self.size.k.min(first + depth::<T>());
-                let block = &self.rhs.panels[first * n_cols..][..n_cols * depth.len()];
-                let packed = &block[cols.start * depth.len()..][..cols.len().next_multiple_of(width) * depth.len()];
-                self.multiply(rows.clone(), cols.clone(), depth, packed);
+                let panel = depth::<T>().min(self.rhs.k - first);
+                let depth = first..self.size.k.min(first + panel);
+                let block = &self.rhs.panels[first * n_cols..][..n_cols * panel];
+                let packed = &block[cols.start * panel..][..cols.len().next_multiple_of(width) * panel];
+                self.multiply(rows.clone(), cols.clone(), depth, panel, packed);
             }
         }
     }
 }
 
 impl<T: GemmElement, L: LhsRows<T>, C, E: Epilogue<T>> BlockedGemm<'_, T, L, C, E> {
-    fn multiply(&self, rows: Range<usize>, cols: Range<usize>, depth: Range<usize>, packed: &[T]) {
+    /// With panels of `panel` rows, the first of which these are.
+    fn multiply(&self, rows: Range<usize>, cols: Range<usize>, depth: Range<usize>, panel: usize, packed: &[T]) {
         let (target, lhs, start) = (&self.target, self.lhs, self.start.at(depth.start));
         // An epilogue follows the last terms alone.
         let epilogue = (depth.end == self.size.k).then_some(&self.epilogue);
-        self.level.run(Multiply { target, lhs, start, epilogue, rows, cols, depth, packed });
+        self.level.run(Multiply { target, lhs, start, epilogue, rows, cols, depth, panel, packed });
     }
 }
 
@@ -365,6 +384,8 @@ struct Multiply<'a, T, L, E> {
     rows: Range<usize>,
     cols: Range<usize>,
     depth: Range<usize>,
+    /// The rows of a panel.
+    panel: usize,
     packed: &'a [T],
 }
 
@@ -382,7 +403,7 @@ impl<T: GemmElement, L: LhsRows<T>, E: Epilogue<T>> Multiply<'_, T, L, E> {
     fn tiles<I: Isa, const M: usize, const N: usize, const H: usize>(&self) {
         for first in self.rows.clone().step_by(ROWS) {
             let rows = first..(first + ROWS).min(self.rows.end);
-            let mut panels = self.packed.as_chunks::<N>().0.chunks_exact(self.depth.len()).enumerate().peekable();
+            let mut panels = self.packed.as_chunks::<N>().0.chunks_exact(self.panel).enumerate().peekable();
             while let Some((at, panel)) = panels.next() {
                 let first = self.cols.start + at * N;
                 let cols = first..self.cols.end.min(first + N);

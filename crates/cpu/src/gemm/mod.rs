@@ -15,6 +15,7 @@ use crate::numeric::isa::{Isa, Level};
 use crate::numeric::number::Number;
 use crate::numeric::scratch;
 use crate::numeric::strided::{Strided, try_fill_float};
+use std::ops::Deref;
 use tracefx_core::{Element, Result, Tensor};
 
 /// A matrix in memory: the element in row `i` and column `j` is at `i * row + j * col`.
@@ -26,7 +27,8 @@ pub(crate) struct MatrixView<'a, T> {
 }
 
 impl<T> MatrixView<'_, T> {
-    fn transposed(self) -> Self {
+    /// The same elements with rows for columns.
+    pub(crate) fn transposed(self) -> Self {
         MatrixView { row: self.col, col: self.row, ..self }
     }
 }
@@ -142,11 +144,39 @@ fn gemm_on<T: GemmElement>(
     rhs: MatrixView<'_, T>,
     start: Start<'_, T>,
 ) -> Result<()> {
-    let Extent { m, n, k } = size;
-    if m == 0 || n == 0 {
+    if size.m == 0 || size.n == 0 {
         return Ok(());
     }
-    let target = OutputView::new(dst.data, [m, n], [dst.row, 1]);
+    let target = OutputView::new(dst.data, [size.m, size.n], [dst.row, 1]);
+    into_view(level, size, target, lhs, rhs, start)
+}
+
+/// As [`gemm`], to any view of these sizes.
+///
+/// # Errors
+/// As there.
+///
+/// # Panics
+/// As there.
+pub(crate) fn gemm_into<T: GemmElement>(
+    size: Extent,
+    target: OutputView<'_, T>,
+    lhs: MatrixView<'_, T>,
+    rhs: MatrixView<'_, T>,
+    start: Start<'_, T>,
+) -> Result<()> {
+    into_view(Level::best(), size, target, lhs, rhs, start)
+}
+
+fn into_view<T: GemmElement>(
+    level: Level,
+    size: Extent,
+    target: OutputView<'_, T>,
+    lhs: MatrixView<'_, T>,
+    rhs: MatrixView<'_, T>,
+    start: Start<'_, T>,
+) -> Result<()> {
+    let Extent { m, n, k } = size;
     if m * n * k <= SMALL {
         plain(size, &target, lhs, rhs, start);
         return Ok(());
@@ -213,15 +243,31 @@ pub(crate) fn pack<T: GemmElement>(
 /// `OutOfMemory` where the left side cannot be laid out.
 ///
 /// # Panics
-/// When a matrix leaves its elements, or has another size than the other.
-pub(crate) fn gemm_packed<T: GemmElement>(
+/// When a matrix leaves its elements, or the right side has fewer rows or columns.
+pub(crate) fn gemm_packed<T: GemmElement, P: Deref<Target = [T]> + Sync>(
     size: Extent,
     dst: MatrixViewMut<'_, T>,
     lhs: MatrixView<'_, T>,
-    rhs: &PackedRhs<T>,
+    rhs: &PackedRhs<T, P>,
     start: Start<'_, T>,
 ) -> Result<()> {
-    let target = OutputView::new(dst.data, [size.m, size.n], [dst.row, 1]);
+    gemm_packed_into(size, OutputView::new(dst.data, [size.m, size.n], [dst.row, 1]), lhs, rhs, start)
+}
+
+/// As [`gemm_packed`], to any view of these sizes, with the first rows and columns of a right side that may have more.
+///
+/// # Errors
+/// As there.
+///
+/// # Panics
+/// As there.
+pub(crate) fn gemm_packed_into<T: GemmElement, P: Deref<Target = [T]> + Sync>(
+    size: Extent,
+    target: OutputView<'_, T>,
+    lhs: MatrixView<'_, T>,
+    rhs: &PackedRhs<T, P>,
+    start: Start<'_, T>,
+) -> Result<()> {
     in_dense_rows(size, lhs, |lhs| {
         BlockedGemm { level: Level::best(), size, target, lhs, rhs, start, epilogue: () }.run_packed();
         Ok(())

@@ -3,6 +3,8 @@
 
 use std::marker::PhantomData;
 use std::ops::Range;
+use tracefx_core::allocate::with_room;
+use tracefx_core::{Dims, Result};
 
 /// A matrix to write: the element in row `i` and column `j` is at `i * row + j * col`.
 pub(crate) struct OutputView<'a, T> {
@@ -17,6 +19,9 @@ pub(crate) struct OutputView<'a, T> {
 // SAFETY: a target is a mutable borrow of elements that may be sent; who shares it writes each element from one thread
 // only, as `row` and `element` ask for.
 unsafe impl<T: Send> Sync for OutputView<'_, T> {}
+
+// SAFETY: as a mutable borrow of elements that may be sent.
+unsafe impl<T: Send> Send for OutputView<'_, T> {}
 
 impl<'a, T> OutputView<'a, T> {
     /// A matrix in these elements, with the strides of its rows and columns.
@@ -35,6 +40,45 @@ impl<'a, T> OutputView<'a, T> {
             "no two elements of the target lie in one place"
         );
         OutputView { data: data.as_mut_ptr(), n_rows, n_cols, row, col, borrow: PhantomData }
+    }
+
+    /// The matrices of a tensor, the last two dimensions of which are rows and columns, in blocks of `n_rows` rows. The blocks
+    /// of a matrix are in order, and so are the matrices, by their row-major numbers.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    ///
+    /// # Panics
+    /// When the tensor leaves the elements, or two of its elements lie in one place.
+    pub(crate) fn blocks(data: &'a mut [T], sizes: &[usize], strides: &[usize], n_rows: usize) -> Result<Vec<Self>> {
+        let ([batch @ .., m, n], [outer @ .., row, col]) = (sizes, strides) else {
+            unreachable!("a tensor of matrices has two dimensions")
+        };
+        let mut dims: Dims = (0..sizes.len()).filter(|&dim| sizes[dim] > 1).collect();
+        dims.sort_unstable_by_key(|&dim| strides[dim]);
+        let (mut reach, is_empty) = (0, sizes.contains(&0));
+        for dim in dims {
+            assert!(is_empty || strides[dim] > reach, "no two elements of the target lie in one place");
+            reach += (sizes[dim] - 1) * strides[dim];
+        }
+        assert!(is_empty || reach < data.len(), "the target lies in its elements");
+        let n_matrices: usize = batch.iter().product();
+        let mut res = with_room(n_matrices * m.div_ceil(n_rows.max(1)))?;
+        for matrix in 0..n_matrices {
+            let (mut rest, mut start) = (matrix, 0);
+            for (size, stride) in batch.iter().zip(outer).rev() {
+                start += rest % size * stride;
+                rest /= size;
+            }
+            for first in (0..*m).step_by(n_rows.max(1)) {
+                // What is empty begins where its elements do.
+                let start = if is_empty { 0 } else { start + first * row };
+                let data = data.as_mut_ptr().wrapping_add(start);
+                let n_rows = n_rows.min(m - first);
+                res.push(OutputView { data, n_rows, n_cols: *n, row: *row, col: *col, borrow: PhantomData });
+            }
+        }
+        Ok(res)
     }
 
     /// The same elements with rows for columns.
@@ -111,6 +155,27 @@ mod tests {
         // SAFETY: nothing else uses the target.
         unsafe { target.row(1, 0..2) }.fill(7);
         assert_eq!(data, [0, 10, 1, 7, 7, 12]);
+    }
+
+    #[test]
+    fn blocks_share_no_element() {
+        // Two matrices of three rows and two columns, row by row in turns.
+        let mut data = [0; 12];
+        let blocks = OutputView::blocks(&mut data, &[2, 3, 2], &[2, 4, 1], 2).unwrap();
+        for (at, block) in blocks.iter().enumerate() {
+            for i in 0..block.n_rows {
+                // SAFETY: nothing else uses these elements.
+                unsafe { block.row(i, 0..2) }.iter_mut().for_each(|it| *it += at + 1);
+            }
+        }
+        assert_eq!(data, [1, 1, 3, 3, 1, 1, 3, 3, 2, 2, 4, 4]);
+        assert_eq!(OutputView::<u8>::blocks(&mut [], &[2, 3, 0], &[9, 9, 9], 2).unwrap().len(), 4);
+    }
+
+    #[test]
+    #[should_panic(expected = "one place")]
+    fn blocks_may_not_overlap() {
+        drop(OutputView::blocks(&mut [0; 99], &[2, 3, 2], &[3, 4, 1], 2));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use tracefx_core::allocate::{collected, copied, filled, with_room};
 use tracefx_core::{Diagnostic, Result, Tensor};
 use tracefx_exec::{Kernel, assign};
 use tracefx_ops::Args;
+use tracefx_plan::NormStatistic;
 
 /// The kernels of this family.
 pub(super) const KERNELS: &[(&str, Kernel)] = &[
@@ -202,9 +203,46 @@ fn layer_norm<A: Float>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let (weight, bias) = (weight.map(Strided::<A>::dense).transpose()?, bias.map(Strided::<A>::dense).transpose()?);
     let (weight, bias) = (weight.as_ref().map(Strided::data), bias.as_ref().map(Strided::data));
     rows::<A>(out, input.data(), n, eps, &|_, (mean, inverse), out, data| {
-        let (mean, inverse) = (A::of(mean), A::of(inverse));
-        isa::run(Scaled { out, data, weight, bias, f: |it| (it - mean) * inverse });
+        centred(out, data, (mean, inverse), weight, bias);
     })
+}
+
+/// Normalises a row by its mean and the inverse of its deviation.
+fn centred<A: Float>(out: &mut [A], data: &[A], (mean, inverse): (f64, f64), weight: Option<&[A]>, bias: Option<&[A]>) {
+    let (mean, inverse) = (A::of(mean), A::of(inverse));
+    isa::run(Scaled { out, data, weight, bias, f: |it| (it - mean) * inverse });
+}
+
+/// The mean of a row, and the inverse of its deviation.
+fn mean_and_inverse<A: Float>(data: &[A], eps: f64) -> (f64, f64) {
+    let (mean, squares) = moments(std::iter::once(data));
+    (mean, 1.0 / (squares / data.len() as f64 + eps).sqrt())
+}
+
+/// Normalises rows as long as `weight` and `bias`, if there are any, by their statistic.
+pub(crate) fn normalise<A: Float>(
+    out: &mut [A],
+    data: &[A],
+    n: usize,
+    (statistic, eps): (NormStatistic, f64),
+    weight: Option<&[A]>,
+    bias: Option<&[A]>,
+) {
+    if n == 0 {
+        return;
+    }
+    parallel::parts_mut(out, parallel::whole_rows(n), |at, out| {
+        for (out, data) in out.chunks_exact_mut(n).zip(data[at..].chunks_exact(n)) {
+            match statistic {
+                NormStatistic::Variance => centred(out, data, mean_and_inverse(data, eps), weight, bias),
+                NormStatistic::MeanSquare => {
+                    let squares = sum_of(data, |it| it.to_f64() * it.to_f64());
+                    let factor = A::of(1.0 / (squares / n as f64 + eps).sqrt());
+                    isa::run(Scaled { out, data, weight, bias, f: |it| it * factor });
+                }
+            }
+        }
+    });
 }
 
 /// Normalises rows of `n` elements: gives `body` the number of each one, its mean and the inverse of its deviation, and
@@ -220,8 +258,7 @@ fn rows<A: Float>(out: &[Tensor], data: &[A], n: usize, eps: f64, body: &Normali
         parallel::parts_mut(&mut rows, GRAIN.div_ceil(n.max(1)), |_, part| {
             for (row, (out, statistics)) in part {
                 let data = &data[*row * n..][..n];
-                let (mean, squares) = moments(std::iter::once(data));
-                **statistics = (mean, 1.0 / (squares / n as f64 + eps).sqrt());
+                **statistics = mean_and_inverse(data, eps);
                 body(*row, **statistics, out, data);
             }
         });
@@ -300,16 +337,7 @@ fn rows_by_rms<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let input = Strided::<A>::dense(args.tensor(0)?)?;
     let weight = args.opt_tensor(2)?.map(Strided::<A>::dense).transpose()?;
     fill_float::<A, _>(out, |out| {
-        if n == 0 {
-            return;
-        }
-        let (data, weight) = (input.data(), weight.as_ref().map(Strided::data));
-        parallel::parts_mut(out, parallel::whole_rows(n), |at, out| {
-            for (out, data) in out.chunks_exact_mut(n).zip(data[at..].chunks_exact(n)) {
-                let squares = sum_of(data, |it| it.to_f64() * it.to_f64());
-                let factor = A::of(1.0 / (squares / n as f64 + eps).sqrt());
-                isa::run(Scaled { out, data, weight, bias: None, f: |it| it * factor });
-            }
-        });
+        let weight = weight.as_ref().map(Strided::data);
+        normalise(out, input.data(), n, (NormStatistic::MeanSquare, eps), weight, None);
     })
 }

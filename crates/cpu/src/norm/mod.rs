@@ -3,6 +3,7 @@
 mod backward;
 mod forward;
 
+pub(crate) use forward::normalise;
 use tracefx_exec::Kernel;
 
 /// The kernels of this domain.

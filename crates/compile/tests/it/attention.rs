@@ -1,0 +1,176 @@
+//! Attention: what is read and written where it lies, and what is left as it was.
+
+use crate::reference::{Net, check, noise, snapshot};
+use tracefx_compile::Precision;
+use tracefx_core::Tensor;
+use tracefx_ir::{Arg, NodeId};
+use tracefx_plan::Plan;
+
+const SDPA: &str = "torch.ops.aten.scaled_dot_product_attention.default";
+
+fn ints(it: &[i64]) -> Arg {
+    Arg::List(it.iter().copied().map(Arg::Int).collect())
+}
+
+/// `[2, 5, n * 4]` as heads of four features, `[2, n, 5, 4]`.
+fn heads(net: &mut Net, x: NodeId, n: i64) -> NodeId {
+    let x = net.aten("view.default", vec![x.into(), ints(&[2, 5, n, 4])]);
+    net.aten("transpose.int", vec![x.into(), Arg::Int(1), Arg::Int(2)])
+}
+
+fn count(plan: &Plan, name: &str) -> usize {
+    plan.to_string().matches(name).count()
+}
+
+#[test]
+fn attention_between_products_copies_nothing() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let [query, key, value] = [0; 3].map(|_| {
+        let weight = net.weight(&[12, 12]);
+        let y = net.aten("linear.default", vec![x.into(), weight.into()]);
+        heads(&mut net, y, 3)
+    });
+    let y = net.graph.call_function(SDPA, vec![query.into(), key.into(), value.into()], vec![]);
+    let y = net.aten("transpose.int", vec![y.into(), Arg::Int(1), Arg::Int(2)]);
+    let y = net.aten("reshape.default", vec![y.into(), ints(&[2, 5, 12])]);
+    let weight = net.weight(&[12, 12]);
+    let y = net.aten("linear.default", vec![y.into(), weight.into()]);
+    let y = net.aten("add.Tensor", vec![x.into(), y.into()]);
+    let plan = check(&net.finish(&[y]), &[noise(&[2, 5, 12], 0)], Precision::Fast);
+    snapshot("attention_between_products_copies_nothing", &plan);
+}
+
+/// A result that is row-major is copied to where rows come first.
+#[test]
+fn a_result_is_written_where_it_is_copied_to() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let query = heads(&mut net, x, 3);
+    let query = net.aten("clone.default", vec![query.into()]);
+    let value = net.weight(&[2, 3, 5, 7]);
+    let y = net.graph.call_function(SDPA, vec![query.into(), query.into(), value.into()], vec![]);
+    let y = net.aten("transpose.int", vec![y.into(), Arg::Int(1), Arg::Int(2)]);
+    let y = net.aten("reshape.default", vec![y.into(), ints(&[2, 5, 21])]);
+    let y = net.aten("relu.default", vec![y.into()]);
+    let plan = check(&net.finish(&[y]), &[noise(&[2, 5, 12], 0)], Precision::Fast);
+    snapshot("a_result_is_written_where_it_is_copied_to", &plan);
+}
+
+#[test]
+fn heads_of_a_group_share_keys_and_values() {
+    let mut net = Net::new();
+    let [x, y] = ["x", "y"].map(|it| net.graph.placeholder(it));
+    let [query, key] = [(x, 6), (y, 2)].map(|(it, n)| heads(&mut net, it, n));
+    let mask = net.weight(&[6, 5, 1]);
+    let mut attend = |mask: Arg, is_causal: bool, scale: Arg| {
+        let args = vec![query.into(), key.into(), key.into(), mask, Arg::Float(0.0), Arg::Bool(is_causal)];
+        let named = vec![("scale".into(), scale), ("enable_gqa".into(), Arg::Bool(true))];
+        net.graph.call_function(SDPA, args, named)
+    };
+    let causal = attend(Arg::None, true, Arg::Float(0.7));
+    let masked = attend(mask.into(), false, Arg::None);
+    let plan = check(&net.finish(&[causal, masked]), &[noise(&[2, 5, 24], 0), noise(&[2, 5, 8], 1)], Precision::Fast);
+    snapshot("heads_of_a_group_share_keys_and_values", &plan);
+}
+
+#[test]
+fn a_result_that_is_read_twice_is_copied() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let query = net.aten("clone.default", vec![x.into()]);
+    let y = net.graph.call_function(SDPA, vec![query.into(), query.into(), query.into()], vec![]);
+    let turned = net.aten("transpose.int", vec![y.into(), Arg::Int(0), Arg::Int(1)]);
+    let copied = net.aten("clone.default", vec![turned.into()]);
+    let contiguous = net.aten("contiguous.default", vec![turned.into()]);
+    let sum = net.aten("sum.default", vec![y.into()]);
+    let plan = check(&net.finish(&[copied, contiguous, sum]), &[noise(&[3, 5, 4], 0)], Precision::Fast);
+    assert_eq!((count(&plan, "attention("), count(&plan, "aten.contiguous.default(")), (1, 1), "{plan}");
+}
+
+#[test]
+fn a_mask_of_bools_says_what_counts() {
+    let mut net = Net::new();
+    let [x, mask] = ["x", "mask"].map(|it| net.graph.placeholder(it));
+    let mask = net.aten("gt.Scalar", vec![mask.into(), Arg::Float(0.0)]);
+    let y = net.graph.call_function(SDPA, vec![x.into(), x.into(), x.into(), mask.into()], vec![]);
+    let mask = Tensor::from_slice(&[1.0f32, -1.0, -1.0, -1.0], &[2, 2]).unwrap();
+    let plan = check(&net.finish(&[y]), &[noise(&[4, 2, 5], 0), mask], Precision::Fast);
+    assert_eq!(count(&plan, "mask="), 1, "{plan}");
+}
+
+#[test]
+fn strict_precision_calls_the_operator() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let y = net.graph.call_function(SDPA, vec![x.into(), x.into(), x.into()], vec![]);
+    let plan = check(&net.finish(&[y]), &[noise(&[2, 3, 5], 0)], Precision::Strict);
+    assert_eq!(count(&plan, "aten.scaled_dot_product_attention.default("), 1, "{plan}");
+}
+
+/// `softmax(query @ key.T / 2 + mask) @ value` of three heads, each operator by itself, as `run_decompositions` leaves it.
+fn spelled_out(net: &mut Net, x: NodeId, mask: Option<NodeId>) -> NodeId {
+    let [query, key, value] = [0; 3].map(|_| heads(net, x, 3));
+    let key = net.aten("transpose.int", vec![key.into(), Arg::Int(-2), Arg::Int(-1)]);
+    let product = |net: &mut Net, lhs: NodeId, rhs: NodeId, sizes: [&[i64]; 3]| {
+        let [lhs, rhs] = [(lhs, sizes[0]), (rhs, sizes[1])].map(|(it, sizes)| {
+            let it = net.aten("clone.default", vec![it.into()]);
+            net.aten("reshape.default", vec![it.into(), ints(sizes)])
+        });
+        let y = net.aten("bmm.default", vec![lhs.into(), rhs.into()]);
+        net.aten("view.default", vec![y.into(), ints(sizes[2])])
+    };
+    let root = |net: &mut Net, it: NodeId| net.aten("mul.Scalar", vec![it.into(), Arg::Float(0.5f64.sqrt())]);
+    let (query, key) = (root(net, query), root(net, key));
+    let mut scores = product(net, query, key, [&[6, 5, 4], &[6, 4, 5], &[2, 3, 5, 5]]);
+    if let Some(mask) = mask {
+        scores = net.aten("add.Tensor", vec![scores.into(), mask.into()]);
+    }
+    let weights = net.aten("_softmax.default", vec![scores.into(), Arg::Int(-1), Arg::Bool(false)]);
+    let y = product(net, weights, value, [&[6, 5, 5], &[6, 5, 4], &[2, 3, 5, 4]]);
+    let y = net.aten("permute.default", vec![y.into(), ints(&[0, 2, 1, 3])]);
+    let y = net.aten("clone.default", vec![y.into()]);
+    net.aten("reshape.default", vec![y.into(), ints(&[2, 5, 12])])
+}
+
+#[test]
+fn attention_that_is_spelled_out_is_one_step() {
+    let mut net = Net::new();
+    let [x, mask] = ["x", "mask"].map(|it| net.graph.placeholder(it));
+    let plain = spelled_out(&mut net, x, None);
+    let y = spelled_out(&mut net, plain, Some(mask));
+    let weight = net.weight(&[12, 12]);
+    let y = net.aten("linear.default", vec![y.into(), weight.into()]);
+    let inputs = [noise(&[2, 5, 12], 0), noise(&[2, 1, 1, 5], 1)];
+    let plan = check(&net.finish(&[y]), &inputs, Precision::Fast);
+    snapshot("attention_that_is_spelled_out_is_one_step", &plan);
+}
+
+#[test]
+fn a_decomposed_operator_is_one_step() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let [query, key, value] = [0; 3].map(|_| heads(&mut net, x, 3));
+    let args = vec![query.into(), key.into(), value.into(), Arg::None, Arg::Float(0.0), Arg::Bool(false)];
+    let y = net.aten("_scaled_dot_product_attention_math.default", args);
+    let y = net.graph.call_function("operator.getitem", vec![y.into(), Arg::Int(0)], vec![]);
+    let plan = check(&net.finish(&[y]), &[noise(&[2, 5, 12], 0)], Precision::Fast);
+    snapshot("a_decomposed_operator_is_one_step", &plan);
+}
+
+/// Weights that the program gives are computed anyhow; a key that is written afterwards is read before.
+#[test]
+fn what_is_seen_or_written_in_between_stays_as_it_was() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let key = net.aten("transpose.int", vec![x.into(), Arg::Int(1), Arg::Int(2)]);
+    let scores = net.aten("bmm.default", vec![x.into(), key.into()]);
+    let weights = net.aten("_softmax.default", vec![scores.into(), Arg::Int(-1), Arg::Bool(false)]);
+    let seen = net.aten("bmm.default", vec![weights.into(), x.into()]);
+    let scores = net.aten("bmm.default", vec![x.into(), key.into()]);
+    let hidden = net.aten("_softmax.default", vec![scores.into(), Arg::Int(-1), Arg::Bool(false)]);
+    net.aten("mul_.Scalar", vec![x.into(), Arg::Float(0.9)]);
+    let written = net.aten("bmm.default", vec![hidden.into(), x.into()]);
+    let plan = check(&net.finish(&[seen, weights, written]), &[noise(&[2, 5, 4], 0)], Precision::Fast);
+    assert_eq!(count(&plan, "attention("), 0, "{plan}");
+}
