@@ -10,6 +10,9 @@ use tracefx_core::DType;
 use tracefx_ops::Registry;
 use tracefx_plan::{Action, Attention, Buffer, BufferId, Fused, Operand, Plan, TensorId};
 
+/// The operators that give a number as a tensor.
+const FILLS: [&str; 2] = ["aten.full.default", "aten.scalar_tensor.default"];
+
 /// Puts attention into one step each, without copies around it.
 pub(crate) fn attention(plan: &mut Plan, registry: &Registry) {
     let uses = Uses::of(plan, registry);
@@ -20,6 +23,7 @@ pub(crate) fn attention(plan: &mut Plan, registry: &Registry) {
         let Some((mut found, copied)) = found.and_then(|it| scope.placed(it)) else { continue };
         dropped.extend(copied);
         inner.extend(found.steps.drain(..));
+        inner.extend((0..at).filter(|it| call(plan, *it).is_some_and(|(op, ..)| FILLS.contains(&op))));
         plan.steps[at].action = Action::Fused(Fused::Attention(found.step(plan)));
     }
     let mut steps = 0..;
@@ -55,6 +59,7 @@ struct Found {
     key: Matrices,
     value: Matrices,
     mask: Option<Matrices>,
+    masked: f64,
     is_causal: bool,
     scale: f64,
     is_safe: bool,
@@ -121,7 +126,9 @@ impl Scope<'_> {
         }
         let is_causal = is_causal == Some(&Operand::Bool(true));
         let is_plain = number(dropout) == Some(0.0);
-        let found = Found { query, key, value, mask, is_causal, scale, is_safe: true, result, steps: Vec::new() };
+        let masked = f64::NEG_INFINITY;
+        let found =
+            Found { query, key, value, mask, masked, is_causal, scale, is_safe: true, result, steps: Vec::new() };
         is_plain.then_some(found)
     }
 
@@ -132,7 +139,7 @@ impl Scope<'_> {
         let (mut scores, is_safe) = self.softmax(weights, &mut steps)?;
         let sizes = self.plan.tensor(scores).known()?.sizes;
         let (batch, matrix) = sizes.split_last_chunk::<2>()?;
-        let (mut mask, mut scale) = (None, 1.0);
+        let (mut mask, mut masked, mut scale) = (None, f64::NEG_INFINITY, 1.0);
         loop {
             let step = self.writer(scores)?;
             steps.push(step);
@@ -148,6 +155,7 @@ impl Scope<'_> {
                     key: key.transposed(),
                     value,
                     mask,
+                    masked,
                     is_causal: false,
                     scale,
                     is_safe,
@@ -160,17 +168,25 @@ impl Scope<'_> {
                     [&found.query, &found.key].into_iter().chain(&found.mask).all(|it| !self.is_changed(it.of, step));
                 return (is_one && is_kept && self.are_unread(&found.steps)).then_some(found);
             } else {
-                // A mask is added to scores that were scaled before.
+                // A mask is added to scores that were scaled before, or says where they count.
                 let (op, args, _) = call(self.plan, step).filter(|_| mask.is_none() && scale == 1.0)?;
-                let is_sum = op == "aten.add.Tensor" && args.get(2) == Some(&Operand::Int(1));
-                let [a, b] = [tensor(args.first())?, tensor(args.get(1))?];
                 let is_scores = |it: TensorId| {
                     let is_whole = self.plan.tensor(it).known().is_some_and(|it| it.sizes == sizes);
                     is_whole
                         && self.writer(it).is_some_and(|it| self.scaled(it).is_some() || self.product(it).is_some())
                 };
-                let (source, added) = if is_scores(a) { (a, b) } else { (b, a) };
-                if !is_sum || !is_scores(source) || self.plan.tensor(added).dtype != DType::Float32 {
+                let [a, b] = [tensor(args.first())?, tensor(args.get(1))?];
+                let (source, added, dtype) = match op {
+                    "aten.add.Tensor" if args.get(2) != Some(&Operand::Int(1)) => return None,
+                    "aten.add.Tensor" if is_scores(a) => (a, b, DType::Float32),
+                    "aten.add.Tensor" => (b, a, DType::Float32),
+                    "aten.where.self" => {
+                        masked = self.constant(args.get(2))?;
+                        (b, a, DType::Bool)
+                    }
+                    _ => return None,
+                };
+                if !is_scores(source) || self.plan.tensor(added).dtype != dtype {
                     return None;
                 }
                 (scores, mask) = (source, Some(self.mask(added, batch, *matrix)?));
@@ -317,17 +333,17 @@ impl Scope<'_> {
         any_within(self.uses.writers(self.plan, self.buffer(id)), since + 1..self.at)
     }
 
-    /// Attention that reads what its operands are copies of, and writes where its result is copied to by the step that is given.
-    fn placed(self, mut found: Found) -> Option<(Found, Option<usize>)> {
+    /// Attention that reads what its operands are copies of, and writes where its result is copied to by the steps that are given.
+    fn placed(self, mut found: Found) -> Option<(Found, Vec<usize>)> {
         for side in [&mut found.query, &mut found.key] {
             let factor = self.at_origin(side, true, &mut found.steps);
             found.scale *= factor;
         }
         self.at_origin(&mut found.value, false, &mut found.steps);
-        let copied = self.copied(&found);
-        let step = copied.as_ref().map(|it| it.0);
-        if let Some((_, result)) = copied {
-            found.result = result;
+        let (mut gone, mut writer) = (Vec::new(), self.at);
+        while let Some((step, result)) = self.copied(&found.result, writer) {
+            (found.result, writer) = (result, step);
+            gone.push(step);
         }
         let Found { query, key, value, mask, result, .. } = &mut found;
         let mut all = vec![&mut query.batch, &mut key.batch, &mut value.batch, &mut result.batch];
@@ -337,7 +353,7 @@ impl Scope<'_> {
         let written = self.buffer(found.result.of);
         let is_own = matches!(self.plan.buffer(written), Buffer::Scratch | Buffer::Result);
         let is_apart = reads.into_iter().all(|it| self.buffer(it.of) != written);
-        (is_own && is_apart).then_some((found, step))
+        (is_own && is_apart).then_some((found, gone))
     }
 
     /// Moves an operand to what it is a copy of, as long as that is the same when this step runs. Gives the factor by which it is multiplied
@@ -347,9 +363,8 @@ impl Scope<'_> {
         let mut next = |side: &Matrices| {
             let step = self.writer(side.of)?;
             let (from, own) = self.scaled(step).filter(|it| can_scale || it.1 == 1.0)?;
-            let mut to = None;
-            self.plan.steps[step].action.for_each_written(&mut |it| to = Some(it));
-            let (here, there) = (self.plan.tensor(to?).known()?, self.plan.tensor(from).known()?);
+            let to = self.result(step)?;
+            let (here, there) = (self.plan.tensor(to).known()?, self.plan.tensor(from).known()?);
             let moved = side.moved(&here, &there, from)?;
             let is_plain = self.plan.tensor(from).dtype == DType::Float32 && !self.is_changed(from, step);
             is_plain.then(|| {
@@ -364,17 +379,16 @@ impl Scope<'_> {
         factor
     }
 
-    /// The step that copies the result, and the memory where it goes: nobody else reads it, and nobody looks there before.
-    fn copied(self, found: &Found) -> Option<(usize, Matrices)> {
-        let buffer = self.buffer(found.result.of);
+    /// Where the next step copies a result that the step `writer` gives, and the number of that step: nobody else reads the result, and
+    /// nobody looks at the other memory from this step on.
+    fn copied(self, result: &Matrices, writer: usize) -> Option<(usize, Matrices)> {
+        let buffer = self.buffer(result.of);
         let used = self.uses.buffer(buffer);
         let is_inner =
-            matches!(self.plan.buffer(buffer), Buffer::Scratch) && !used.is_outer && used.writers == [self.at];
+            matches!(self.plan.buffer(buffer), Buffer::Scratch) && !used.is_outer && used.writers == [writer];
         let [reader] = used.readers[..] else { return None };
         let (from, factor) = self.scaled(reader)?;
-        let mut to = None;
-        self.plan.steps[reader].action.for_each_written(&mut |it| to = Some(it));
-        let (to, from) = (to?, from);
+        let to = self.result(reader)?;
         let place = self.buffer(to);
         let is_own = matches!(self.plan.buffer(place), Buffer::Scratch | Buffer::Result) && place != buffer;
         let others = self.uses.buffer(place);
@@ -384,20 +398,27 @@ impl Scope<'_> {
         }
         let (here, there) = (self.plan.tensor(from).known()?, self.plan.tensor(to).known()?);
         let n_elements = |sizes: &[usize]| sizes.iter().product::<usize>();
-        let result = &found.result;
         let is_whole = n_elements(&here.sizes) == n_elements(&result.batch_sizes()) * result.rows.0 * result.columns.0;
         Some((reader, result.moved(&here, &there, to).filter(|_| is_whole && there.is_apart())?))
+    }
+
+    /// The tensor that a step gives.
+    fn result(self, step: usize) -> Option<TensorId> {
+        let mut res = None;
+        self.plan.steps[step].action.for_each_written(&mut |it| res = Some(it));
+        res
     }
 }
 
 impl Found {
     fn step(self, plan: &mut Plan) -> Attention<TensorId> {
-        let Found { query, key, value, mask, is_causal, scale, is_safe, result, .. } = self;
+        let Found { query, key, value, mask, masked, is_causal, scale, is_safe, result, .. } = self;
         Attention {
             query: query.add(plan),
             key: key.add(plan),
             value: value.add(plan),
             mask: mask.map(|it| it.add(plan)),
+            masked,
             is_causal,
             scale,
             is_safe,

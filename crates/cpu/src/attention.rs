@@ -107,6 +107,7 @@ fn compute<A: Float + GemmElement>(args: &Args<'_, Tensor>, options: &Options<'_
         n_columns,
         n_features,
         scale: A::of(options.scale.unwrap_or(1.0 / (n_features as f64).sqrt())),
+        masked: A::LOWEST,
         is_causal: options.is_causal,
         is_safe: true,
         head: &head,
@@ -220,6 +221,8 @@ pub(crate) struct Attend<'a, A, H> {
     /// The elements of a key.
     pub(crate) n_features: usize,
     pub(crate) scale: A,
+    /// What is added to scores that a mask of bools does not count.
+    pub(crate) masked: A,
     pub(crate) is_causal: bool,
     /// Whether a row that is masked altogether gives zeros; else it gives what is no number.
     pub(crate) is_safe: bool,
@@ -329,10 +332,17 @@ impl<'a, A: Float + GemmElement, H: Fn(usize) -> Head<'a, A> + Sync> Attend<'_, 
                 None => gemm(size, to, query, head.key.transposed(), Start::Zero)?,
             }
             if n_columns > 0 {
-                let (is_causal, scale) = (self.is_causal, self.scale);
-                let sums = &mut *block.sums;
-                let is_safe = self.is_safe;
-                isa::run(Weights { weights, sums, mask: head.mask, first, n_columns, scale, is_causal, is_safe });
+                isa::run(Weights {
+                    weights,
+                    sums: &mut *block.sums,
+                    mask: head.mask,
+                    first,
+                    n_columns,
+                    scale: self.scale,
+                    masked: self.masked,
+                    is_causal: self.is_causal,
+                    is_safe: self.is_safe,
+                });
             }
             let size = Extent { m, n: n_values, k: n_columns };
             let weights = MatrixView { data: weights, row: n_columns, col: 1 };
@@ -358,6 +368,7 @@ struct Weights<'a, 'b, A> {
     first: usize,
     n_columns: usize,
     scale: A,
+    masked: A,
     is_causal: bool,
     is_safe: bool,
 }
@@ -381,7 +392,7 @@ impl<A: Float> Work for Weights<'_, '_, A> {
                 }
                 Some(Mask::Kept(mask)) => {
                     let kept = &mask.data[row * mask.row..];
-                    let added = |it: &Bool8| if it.get() { A::ZERO } else { A::LOWEST };
+                    let added = |it: &Bool8| if it.get() { A::ZERO } else { self.masked };
                     match mask.col {
                         1 => each.zip(kept).for_each(|(it, kept)| *it = *it * scale + added(kept)),
                         col => each.enumerate().for_each(|(at, it)| *it = *it * scale + added(&kept[at * col])),

@@ -137,6 +137,8 @@ pub struct Attention<T> {
     pub value: T,
     /// What is added to the scores, or which of them count: of float32 or of bools, `[.., L, S]`, with any strides.
     pub mask: Option<T>,
+    /// What is added to scores that a mask of bools does not count.
+    pub masked: f64,
     /// Whether a row counts no columns behind its own number.
     pub is_causal: bool,
     /// The factor of the scores.
@@ -301,6 +303,7 @@ impl<T> Fused<T> {
                 key: tensor(&it.key)?,
                 value: tensor(&it.value)?,
                 mask: it.mask.as_ref().map(&mut *tensor).transpose()?,
+                masked: it.masked,
                 is_causal: it.is_causal,
                 scale: it.scale,
                 is_safe: it.is_safe,
@@ -402,8 +405,8 @@ mod tests {
     fn attention(change: impl FnOnce(&mut Attention<TensorId>, &mut Plan)) -> Plan {
         let mut plan = plan(&[&[3, 2, 6], &[3, 2, 5], &[3, 4, 5], &[3, 4, 6], &[3, 2, 4]]);
         let [result, query, key, value, mask] = [0, 1, 2, 3, 4].map(TensorId);
-        let (mask, scale) = (Some(mask), 0.5);
-        let mut step = Attention { query, key, value, mask, is_causal: false, scale, is_safe: true, result };
+        let (mask, masked, scale) = (Some(mask), f64::NEG_INFINITY, 0.5);
+        let mut step = Attention { query, key, value, mask, masked, is_causal: false, scale, is_safe: true, result };
         change(&mut step, &mut plan);
         plan.push("attention", Action::Fused(Fused::Attention(step)));
         plan

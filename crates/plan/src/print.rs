@@ -4,6 +4,7 @@ use crate::{
     Action, Activation, Argument, Buffer, Epilogue, Fused, Loop, Operand, Plan, Register, TensorId, TensorView,
 };
 use std::fmt::{self, Display, Formatter, Write};
+use tracefx_core::DType;
 use tracefx_sym::Expr;
 
 impl Display for Plan {
@@ -107,6 +108,9 @@ impl Plan {
                     self.tensor_name(f, id)?;
                 }
                 self.named(f, "mask", &it.mask)?;
+                if it.mask.is_some_and(|it| self.tensor(it).dtype == DType::Bool) {
+                    write!(f, ", masked={:?}", it.masked)?;
+                }
                 write!(f, ", is_causal={}, scale={:?}", it.is_causal, it.scale)?;
                 return write!(f, ", is_safe={}", it.is_safe);
             }

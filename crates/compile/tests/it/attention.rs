@@ -174,3 +174,26 @@ fn what_is_seen_or_written_in_between_stays_as_it_was() {
     let plan = check(&net.finish(&[seen, weights, written]), &[noise(&[2, 5, 4], 0)], Precision::Fast);
     assert_eq!(count(&plan, "attention("), 0, "{plan}");
 }
+
+/// As GPT-2 has it: scores that are divided by a tensor and replaced by the least number where they do not count.
+#[test]
+fn a_condition_of_scores_is_a_mask() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let ones = net.weight(&[5, 5]);
+    let kept = net.aten("ge.Scalar", vec![ones.into(), Arg::Float(-0.3)]);
+    let [query, key, value] = [0; 3].map(|_| heads(&mut net, x, 3));
+    let key = net.aten("transpose.int", vec![key.into(), Arg::Int(-2), Arg::Int(-1)]);
+    let scores = net.aten("matmul.default", vec![query.into(), key.into()]);
+    let root = net.aten("full.default", vec![ints(&[]), Arg::Float(2.0)]);
+    let scores = net.aten("div.Tensor", vec![scores.into(), root.into()]);
+    let least = net.aten("full.default", vec![ints(&[]), Arg::Float(f64::from(f32::MIN))]);
+    let scores = net.aten("where.self", vec![kept.into(), scores.into(), least.into()]);
+    let weights = net.aten("softmax.int", vec![scores.into(), Arg::Int(-1)]);
+    let y = net.aten("matmul.default", vec![weights.into(), value.into()]);
+    let y = net.aten("permute.default", vec![y.into(), ints(&[0, 2, 1, 3])]);
+    let y = net.aten("contiguous.default", vec![y.into()]);
+    let y = net.aten("view.default", vec![y.into(), ints(&[2, 5, 12])]);
+    let plan = check(&net.finish(&[y]), &[noise(&[2, 5, 12], 0)], Precision::Fast);
+    snapshot("a_condition_of_scores_is_a_mask", &plan);
+}

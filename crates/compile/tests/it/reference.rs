@@ -63,19 +63,18 @@ fn run(step: &Fused<Tensor>) -> Result<()> {
             let query = aten("mul.Scalar", vec![tensor(&it.query), Value::Float(it.scale)])?;
             let key = aten("transpose.int", vec![tensor(&it.key), Value::int(-2), Value::int(-1)])?;
             let mut scores = aten("matmul.default", vec![tensor(&query), tensor(&key)])?;
-            let hidden = |scores: &Tensor, kept: &Tensor| {
+            let hidden = |scores: &Tensor, kept: &Tensor, score: f64| {
                 let hidden = aten("logical_not.default", vec![tensor(kept)])?;
-                let least = Value::Float(f64::NEG_INFINITY);
-                aten("masked_fill.Scalar", vec![tensor(scores), tensor(&hidden), least])
+                aten("masked_fill.Scalar", vec![tensor(scores), tensor(&hidden), Value::Float(score)])
             };
             scores = match &it.mask {
-                Some(mask) if mask.dtype() == DType::Bool => hidden(&scores, mask)?,
+                Some(mask) if mask.dtype() == DType::Bool => hidden(&scores, mask, it.masked)?,
                 Some(mask) => aten("add.Tensor", vec![tensor(&scores), tensor(mask)])?,
                 None => scores,
             };
             if it.is_causal {
                 let ones = aten("ones_like.default", vec![tensor(&scores)])?;
-                scores = hidden(&scores, &aten("tril.default", vec![tensor(&ones)])?)?;
+                scores = hidden(&scores, &aten("tril.default", vec![tensor(&ones)])?, f64::NEG_INFINITY)?;
             }
             let softmax = if it.is_safe { "_safe_softmax.default" } else { "softmax.int" };
             let weights = aten(softmax, vec![tensor(&scores), Value::int(-1)])?;

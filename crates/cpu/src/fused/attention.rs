@@ -34,6 +34,7 @@ pub(super) fn attention(it: &Attention<Tensor>) -> Result<()> {
         n_columns,
         n_features: it.query.sizes()[it.query.rank() - 1],
         scale: it.scale as f32,
+        masked: it.masked as f32,
         is_causal: it.is_causal,
         is_safe: it.is_safe,
         head: &head,
@@ -91,6 +92,8 @@ mod tests {
         sizes: [usize; 4],
         orders: [[usize; 4]; 4],
         masked: Masked,
+        /// What a mask of bools adds.
+        masked_score: f64,
         is_causal: bool,
         is_safe: bool,
     }
@@ -101,7 +104,8 @@ mod tests {
             match self.masked {
                 Masked::Not => 0.0,
                 // The first row of the first head counts nothing.
-                _ if place[..3] == [0; 3] || at % 5 == 0 => f64::NEG_INFINITY,
+                Masked::Kept if place[..3] == [0; 3] || at % 5 == 0 => self.masked_score,
+                Masked::Added if place[..3] == [0; 3] || at % 5 == 0 => f64::NEG_INFINITY,
                 Masked::Kept => 0.0,
                 Masked::Added => f64::from((at as f32 * 0.7).cos()),
             }
@@ -133,6 +137,7 @@ mod tests {
                 key: side([b, shared, s, e], 1),
                 value: side([b, shared, s, v], 2),
                 mask,
+                masked: self.masked_score,
                 is_causal: self.is_causal,
                 scale: 0.3,
                 is_safe: self.is_safe,
@@ -177,14 +182,16 @@ mod tests {
         ];
         let order = || prop::sample::select(&ORDERS[..]);
         let masked = prop::sample::select(vec![Masked::Not, Masked::Added, Masked::Kept]);
-        let options = (any::<bool>(), masked, any::<bool>(), any::<bool>());
+        let masked_score = prop::sample::select(vec![f64::NEG_INFINITY, f64::from(f32::MIN), -1.5]);
+        let options = (any::<bool>(), (masked, masked_score), any::<bool>(), any::<bool>());
         ([0usize..3, 1usize..4], sizes, [order(), order(), order(), order()], options).prop_map(
-            |(batch, sizes, orders, (is_shared, masked, is_causal, is_safe))| Case {
+            |(batch, sizes, orders, (is_shared, (masked, masked_score), is_causal, is_safe))| Case {
                 batch,
                 is_shared,
                 sizes,
                 orders,
                 masked,
+                masked_score,
                 is_causal,
                 is_safe,
             },
@@ -221,6 +228,7 @@ mod tests {
             sizes: [130, 900, 20, 30],
             orders: [ORDERS[1]; 4],
             masked: Masked::Added,
+            masked_score: f64::NEG_INFINITY,
             is_causal: true,
             is_safe: true,
         };
@@ -241,6 +249,7 @@ mod tests {
             sizes: [100, 100, 3, 4],
             orders: [ORDERS[0]; 4],
             masked: Masked::Not,
+            masked_score: f64::NEG_INFINITY,
             is_causal: true,
             is_safe: true,
         };
