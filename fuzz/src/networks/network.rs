@@ -58,11 +58,16 @@ type Step = fn(&mut Network, &mut Choices<'_>) -> Option<()>;
 
 /// What networks are made of; what is more frequent stands here more often.
 const STEPS: &[Step] = &[
+    block,
     convolution,
     block,
     activation,
     block,
-    convolution,
+    block,
+    block,
+    block,
+    block,
+    block,
     block,
     batch_norm,
     residual,
@@ -93,6 +98,8 @@ pub(crate) struct Network {
     weights: Vec<Tensor>,
     /// Where there is a seed, what sums up products is moved by as much as its rounding may be.
     noise: Option<usize>,
+    /// Whether there may be convolutions by Winograd's algorithm, which spreads what is no number.
+    has_winograd: bool,
     /// Whether steps take the last value.
     follows: bool,
     /// Whether something is rounded to halves.
@@ -101,7 +108,7 @@ pub(crate) struct Network {
 
 impl Network {
     /// A network with inputs like these.
-    pub(crate) fn new(inputs: &[Tensor], noise: Option<usize>) -> Self {
+    pub(crate) fn new(inputs: &[Tensor], noise: Option<usize>, has_winograd: bool) -> Self {
         let mut growing = Growing::new();
         for (at, input) in inputs.iter().enumerate() {
             growing.placeholder(&format!("x{at}"), input);
@@ -109,7 +116,7 @@ impl Network {
         let has_halves = inputs.iter().any(|it| is_half(it.dtype()));
         // The images are the first to be looked at.
         growing.values.reverse();
-        Network { growing, weights: Vec::new(), noise, follows: false, has_halves }
+        Network { growing, weights: Vec::new(), noise, has_winograd, follows: false, has_halves }
     }
 
     /// Grows by a step.
@@ -121,7 +128,9 @@ impl Network {
 
     /// The module that gives some of the values.
     pub(crate) fn finish(mut self, outputs: &[u8]) -> GraphModule {
-        let given = outputs.iter().map(|&it| self.growing.pick(it).0.into()).collect();
+        let last = self.growing.values.len() - 1;
+        let given = outputs.iter().map(|&it| self.growing.values[last - usize::from(it) % 5 % (last + 1)].0.into());
+        let given = given.collect();
         self.growing.graph.output(Arg::Tuple(given));
         let mut module = GraphModule::new(self.growing.graph);
         for (at, tensor) in self.weights.into_iter().enumerate() {
@@ -254,31 +263,47 @@ fn each(choices: &mut Choices<'_>, n: usize, items: &[i64]) -> Vec<i64> {
     (0..n).map(|_| choices.of(items)).collect()
 }
 
+/// What mostly follows a product, and what passes must not take for it.
+const FOLLOWING: &[Step] = &[
+    batch_norm,
+    residual,
+    activation,
+    residual,
+    activation,
+    batch_norm,
+    activation,
+    pool,
+    reduction,
+    binary,
+    convolution,
+    view,
+    format,
+    write,
+    conversion,
+    pointwise,
+    movement,
+    drawing,
+];
+
 /// A product with what follows it.
 fn block(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
-    let (is_convolution, n_before) = (choices.below(4) != 3, net.growing.values.len());
-    if is_convolution {
+    let n_before = net.growing.values.len();
+    if choices.below(4) != 3 {
         convolution(net, choices)?
     } else {
         product(net, choices)?
     };
-    net.follows = true;
-    let has = |choices: &mut Choices<'_>| choices.below(2) == 0;
-    if is_convolution && has(choices) {
-        batch_norm(net, choices);
-    }
-    if has(choices) {
-        add_one_of(net, choices, n_before);
-    }
-    if has(choices) {
-        activation(net, choices);
-    }
-    net.follows = false;
-    // What is between is mostly read by what follows alone.
-    if !choices.rarely() {
-        let last = net.growing.values.pop();
-        net.growing.values.truncate(n_before);
-        net.growing.values.extend(last);
+    let is_kept = choices.rarely();
+    for _ in 0..choices.below(6) {
+        // What follows reads what is last; what is between, mostly nobody else does.
+        net.follows = true;
+        choices.of(FOLLOWING)(net, choices);
+        net.follows = false;
+        if !is_kept && net.growing.values.len() > n_before {
+            let last = net.growing.values.pop();
+            net.growing.values.truncate(n_before);
+            net.growing.values.extend(last);
+        }
     }
     Some(())
 }
@@ -291,7 +316,7 @@ fn convolution(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
     let groups = choices.of(&divisors);
     let is_same = choices.below(2) == 0;
     let filters = if is_same { channels } else { groups * choices.of(&[1, 4, 3, 2, 16, 8, 5]) };
-    if filters > 64 {
+    if filters > 64 || !net.has_winograd && channels.min(filters) >= 32 {
         return None;
     }
     let kernels = choices.of(&[&[3, 1, 2, 3, 5][..], &[3, 2], &[1]]);
@@ -356,14 +381,8 @@ fn batch_norm(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
 }
 
 fn residual(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
-    add_one_of(net, choices, net.growing.values.len())
-}
-
-/// Adds one of the first values to a value.
-fn add_one_of(net: &mut Network, choices: &mut Choices<'_>, n_others: usize) -> Option<()> {
     let x = net.floats(choices)?;
-    let others = net.growing.values[..n_others].iter().rev();
-    let others = others.filter(|(node, it)| *node != x.0 && it.sizes == x.1.sizes);
+    let others = net.growing.values.iter().rev().filter(|(node, it)| *node != x.0 && it.sizes == x.1.sizes);
     let others: Vec<Known> = others.filter(|(_, it)| it.dtype.is_float()).chain([&x]).cloned().collect();
     let y = others[choices.below(others.len())].clone();
     let alpha = choices.of(&[1, 1, 1, 2]);
@@ -580,8 +599,20 @@ fn format(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
 }
 
 fn product(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
-    let x = net.pick(choices, |it| it.sizes.len() >= 2 && it.dtype == DType::Float32)?;
+    let mut x = net.pick(choices, |it| it.sizes.len() >= 2 && it.dtype == DType::Float32)?;
+    if x.1.sizes.len() > 2 && choices.below(2) == 0 {
+        x = net
+            .growing
+            .call("flatten.using_ints", &[tensor(&x), int(choices.of(&[1, 0, 2])), int(-1)], &[])?
+            .swap_remove(0);
+        if x.1.sizes.len() == 1 {
+            x = net.growing.call("unsqueeze.default", &[tensor(&x), int(0)], &[])?.swap_remove(0);
+        }
+    }
     let own = sizes(&x.1);
+    if own[own.len() - 1] > 300 {
+        return None;
+    }
     let (k, n) = (own[own.len() - 1], choices.of(&[4, 1, 7, 16, 33]));
     let first = tensor(&x);
     if choices.rarely() {

@@ -4,14 +4,13 @@ use proptest::prelude::*;
 use tracefx_compile::Precision;
 use tracefx_fuzz::networks::Case;
 
-/// Four times as many cases as `PROPTEST_CASES` says, or 256: what is rare in a network takes many of them.
+/// As many cases as `PROPTEST_CASES` says, or some: what is rare in a network takes many of them.
 fn config() -> ProptestConfig {
-    let config = ProptestConfig::default();
-    ProptestConfig { failure_persistence: None, cases: config.cases.saturating_mul(4), ..config }
+    ProptestConfig { failure_persistence: None, cases: 512, ..ProptestConfig::default() }
 }
 
 fn bytes(n: usize) -> impl Strategy<Value = Vec<u8>> {
-    prop::collection::vec(any::<u8>(), n)
+    prop::collection::vec(any::<u64>(), n / 8).prop_map(|it| it.into_iter().flat_map(u64::to_le_bytes).collect())
 }
 
 proptest! {
@@ -20,9 +19,9 @@ proptest! {
     #[test]
     fn a_plan_gives_what_the_interpreter_gives(
         is_strict in prop::bool::weighted(0.25),
-        sizes in bytes(12),
-        steps in prop::collection::vec(bytes(48), 1..16),
-        outputs in prop::collection::vec(any::<u8>(), 1..4),
+        sizes in bytes(16),
+        steps in prop::collection::vec(bytes(96), 1..9),
+        outputs in prop::collection::vec(any::<u8>(), 1..3),
     ) {
         let precision = if is_strict { Precision::Strict } else { Precision::Fast };
         let case = Case { precision, sizes, steps, outputs };
