@@ -50,7 +50,7 @@ impl Inputs<'_> {
         let second = if is_same { first.clone() } else { image(seed + 1) };
         let ints: Vec<i64> = (0..w as i64).map(|it| it % 3 - 1).collect();
         let ints = Tensor::from_slice(&ints, &[w]).unwrap();
-        vec![first, second, strided(&noise(seed + 2, &[3, w]), are_strided / 2), ints]
+        vec![first, second, strided(&noise(seed + 2, &[3, w]), are_strided), ints]
     }
 
     /// Whether some of the numbers are infinite, or none.
@@ -188,7 +188,8 @@ impl Expected {
 
 /// Halves all elements of the first weights, as training would change them.
 fn train(module: &GraphModule) {
-    for weight in weights(module).into_iter().take(2) {
+    let is_float = |it: &Value<Tensor>| matches!(it, Value::Tensor(it) if it.dtype().is_float());
+    for weight in weights(module).into_iter().filter(is_float).take(2) {
         executor().call("aten.mul_.Scalar", &[weight, Value::Float(0.5)], &[]).unwrap();
     }
 }

@@ -3,7 +3,7 @@
 use super::growing::{
     Growing, Known, Operand, boolean, dtype, float, int, ints, list, none, numel, sizes, string, tensor,
 };
-use tracefx_core::{DType, MemoryFormat, Storage, Tensor};
+use tracefx_core::{DType, MemoryFormat, Scalar, Storage, Tensor};
 use tracefx_ir::{Arg, Attribute, GraphModule, TensorKind, TensorMeta};
 use tracefx_ops::Value;
 
@@ -89,6 +89,7 @@ const STEPS: &[Step] = &[
     product,
     pool,
     format,
+    normalization,
     drawing,
 ];
 
@@ -277,11 +278,13 @@ const FOLLOWING: &[Step] = &[
     binary,
     convolution,
     view,
+    view,
     format,
     write,
     conversion,
     pointwise,
     movement,
+    normalization,
     drawing,
 ];
 
@@ -372,8 +375,11 @@ fn batch_norm(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
         "batch_norm.default",
         "native_batch_norm.default",
     ]);
+    // In training it is of many numbers, or rounding would be divided by a deviation of nearly nothing.
+    let n_each = numel(&x.1) / channels[0].max(1);
+    let is_training = choices.below(8) == 7 && n_each > 16;
     match op {
-        "batch_norm.default" => args.extend([boolean(false), momentum, eps, boolean(false)]),
+        "batch_norm.default" => args.extend([boolean(is_training), momentum, eps, boolean(false)]),
         "native_batch_norm.default" => args.extend([boolean(false), momentum, eps]),
         _ => args.extend([momentum, eps]),
     }
@@ -441,6 +447,10 @@ fn binary(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
         0 if !is_extreme => {
             let scalar = if choices.rarely() { int(2) } else { float(0.5) };
             return net.call(&format!("{op}.Scalar"), &[tensor(&x), scalar], &[]).map(|_| ());
+        }
+        1 if choices.rarely() => {
+            let other = choices.of(&[DType::Float64, DType::Float32, DType::Int64]);
+            tensor(&net.constant(Tensor::full(other, &[], Scalar::Int(3)).unwrap()))
         }
         1 => {
             // A number for each channel, or for each column.
@@ -613,7 +623,8 @@ fn product(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
     if own[own.len() - 1] > 300 {
         return None;
     }
-    let (k, n) = (own[own.len() - 1], choices.of(&[4, 1, 7, 16, 33]));
+    let k = own[own.len() - 1];
+    let n = choices.of(&[k, 4, k, 1, 7, 16, k, 33]);
     let first = tensor(&x);
     if choices.rarely() {
         let y = net.pick(choices, |it| it.dtype == DType::Float32 && it.sizes.len() >= 2)?;
@@ -662,6 +673,25 @@ fn product(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
     .map(|_| ())
 }
 
+/// Normalisations that are no part of a product.
+fn normalization(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
+    let x = net.floats(choices)?;
+    let own = sizes(&x.1);
+    match choices.below(3) {
+        0 => {
+            let last = *own.last()?;
+            let (weight, bias) = (net.optional_weight(choices, &[last])?, net.optional_weight(choices, &[last])?);
+            net.call("layer_norm.default", &[tensor(&x), ints(&[last as i64]), weight, bias, float(0.1)], &[])
+        }
+        1 => {
+            let groups = choices.of(&[1, 2, 4]);
+            net.call("group_norm.default", &[tensor(&x), int(groups), none(), none(), float(0.1)], &[])
+        }
+        _ => net.call("softmax.int", &[tensor(&x), int(choices.of(&[1, -1, 2]))], &[]),
+    }
+    .map(|_| ())
+}
+
 fn movement(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
     let x = net.images(choices).or_else(|| net.floats(choices))?;
     let own = sizes(&x.1);
@@ -685,18 +715,25 @@ fn movement(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
     .map(|_| ())
 }
 
-/// Writes to a value, which may be a view, an input or a weight.
+/// Writes to a value or to a part of it, which may be a view, an input or a weight.
 fn write(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
     let is_single = |it: &TensorMeta| {
         it.sizes.iter().zip(&it.strides).all(|(size, stride)| size.as_int() <= Some(1) || stride.as_int() != Some(0))
     };
-    let x = net.pick(choices, |it| it.dtype.is_float() && is_single(it))?;
+    let whole = net.pick(choices, |it| it.dtype.is_float() && is_single(it))?;
+    let mut x = whole.clone();
+    if !x.1.sizes.is_empty() && choices.below(2) == 1 {
+        let dim = choices.below(x.1.sizes.len());
+        let part = [tensor(&x), int(dim as i64), int(0), int(choices.of(&[1, 2]))];
+        x = net.growing.call("slice.Tensor", &part, &[])?.swap_remove(0);
+    }
     let first = tensor(&x);
-    match choices.below(6) {
+    match choices.below(7) {
         0 => net.call("mul_.Scalar", &[first, float(0.5)], &[]),
         1 => net.call("zero_.default", &[first], &[]),
         2 => net.call("fill_.Scalar", &[first, float(0.25)], &[]),
-        3 => {
+        3 => net.call("relu_.default", &[first], &[]),
+        4 => {
             let y = net.floats(choices)?;
             net.call("add_.Tensor", &[first, tensor(&y)], &[])
         }
@@ -704,8 +741,9 @@ fn write(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
             let y = net.pick(choices, |it| it.sizes == x.1.sizes && it.dtype.is_float())?;
             net.call("copy_.default", &[first, tensor(&y)], &[])
         }
-    }
-    .map(|_| ())
+    }?;
+    // Both are there to be read.
+    net.keep(whole).map(|_| ())
 }
 
 /// What only a run knows: numbers that are drawn, and how many elements there are.
