@@ -260,7 +260,8 @@ impl<'a, A: Float + GemmElement, H: Fn(usize) -> Head<'a, A> + Sync> Attend<'_, 
         for (at, target) in views.into_iter().enumerate() {
             let (head, first) = (at / n_blocks, at % n_blocks * n_in_block);
             let n_rows = n_in_block.min(n_rows - first);
-            let (sums, others) = take(&mut rest).split_at_mut(n_rows.min(rest.len()));
+            let n_sums = n_rows.min(rest.len());
+            let (sums, others) = take(&mut rest).split_at_mut(n_sums);
             rest = others;
             blocks.push(Block { head, first, n_rows, target: Some(target), sums });
         }
