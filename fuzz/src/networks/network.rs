@@ -563,7 +563,7 @@ fn view(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
     let at = int(dim as i64);
     let first = tensor(&x);
     let two = vec![own[0] as i64, own[1..].iter().product::<usize>() as i64];
-    match choices.below(16) {
+    match choices.below(20) {
         0 | 1 => net.call("flatten.using_ints", &[first, int(1)], &[]),
         2 => net.call("view.default", &[first, ints(&two)], &[]),
         3 => net.call("reshape.default", &[first, ints(&[own[0] as i64, -1, 1, 1])], &[]),
@@ -571,7 +571,7 @@ fn view(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
             let order = choices.of(&[[0, 2, 3, 1], [0, 3, 1, 2], [1, 0, 3, 2]]);
             net.call("permute.default", &[first, ints(&order)], &[])
         }
-        5 => net.call("transpose.int", &[first, int(-1), int(choices.of(&[-2, 0]))], &[]),
+        5 | 15..=17 => net.call("transpose.int", &[first, int(-1), int(choices.of(&[-2, -2, 0]))], &[]),
         6 => net.call("unsqueeze.default", &[first, int(choices.of(&[-1, 0, 2]))], &[]),
         7 => net.call("squeeze.default", &[first], &[]),
         8 => {
@@ -609,7 +609,8 @@ fn format(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
 }
 
 fn product(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
-    let mut x = net.pick(choices, |it| it.sizes.len() >= 2 && it.dtype == DType::Float32)?;
+    let most = if choices.below(3) == 2 { 2 } else { 5 };
+    let mut x = net.pick(choices, |it| (2..=most).contains(&it.sizes.len()) && it.dtype == DType::Float32)?;
     if x.1.sizes.len() > 2 && choices.below(2) == 0 {
         x = net
             .growing

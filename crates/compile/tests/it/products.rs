@@ -45,6 +45,24 @@ fn a_product_whose_weight_is_computed_or_whose_rows_are_turned_is_a_call() {
 }
 
 #[test]
+fn what_follows_a_product_in_another_order_is_not_taken() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let other = net.graph.placeholder("other");
+    let weight = net.weight(&[5, 8]);
+    let mut product = || net.aten("linear.default", vec![x.into(), weight.into()]);
+    let (first, second, third) = (product(), product(), product());
+    let turned = net.aten("t.default", vec![other.into()]);
+    let sum = net.aten("add.Tensor", vec![first.into(), turned.into()]);
+    let turned = net.aten("t.default", vec![second.into()]);
+    let activated = net.aten("relu.default", vec![turned.into()]);
+    let part = net.aten("slice.Tensor", [third.into()].into_iter().chain([0, 1, 3].map(Arg::Int)).collect());
+    let part = net.aten("relu.default", vec![part.into()]);
+    let plan = check(&net.finish(&[sum, activated, part]), &[noise(&[3, 8], 0), noise(&[5, 3], 1)], Precision::Fast);
+    assert!(!plan.to_string().contains("residual=") && !plan.to_string().contains("activation="), "{plan}");
+}
+
+#[test]
 fn a_weight_is_packed_once_for_all_sizes_and_again_when_it_changes() {
     let module = feed_forward();
     let executor = Executor::new(registry(), kernels());
