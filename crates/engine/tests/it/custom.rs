@@ -127,6 +127,25 @@ fn kernels_are_given_images_as_pytorch_lays_them_out() {
 }
 
 #[test]
+fn what_a_kernel_gives_is_laid_out_as_its_shape_rule_says() {
+    let library = one(custom("fxtest::copied(Tensor x) -> Tensor").shape(like_first), |args| {
+        Ok(vec![Value::Tensor(args.tensor(0)?.compact_copy()?)])
+    });
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    let turned = graph.call_function("torch.ops.aten.t.default", vec![x.into()], vec![]);
+    let copied = graph.call_function("torch.ops.fxtest.copied.default", vec![turned.into()], vec![]);
+    let flat = graph.call_function("torch.ops.aten.t.default", vec![copied.into()], vec![]);
+    let sizes = Arg::List(vec![Arg::Int(6)]);
+    let flat = graph.call_function("torch.ops.aten.view.default", vec![flat.into(), sizes], vec![]);
+    graph.output(flat.into());
+    let inputs = [tensor(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3])];
+    let runner = library.runner(&library.export(&GraphModule::new(graph), &inputs).unwrap()).unwrap();
+    runner.plan(&inputs).unwrap().validate().unwrap();
+    assert_eq!(floats(&runner.run(&inputs).unwrap()[0]), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+}
+
+#[test]
 fn before_that_an_error_names_the_operator_and_says_what_to_do() {
     let program = program("custom_op");
     let inputs = read_inputs(&program, &fixture("custom_op", "inputs.safetensors")).unwrap();
