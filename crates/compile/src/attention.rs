@@ -139,9 +139,12 @@ impl Scope<'_> {
         let (mut scores, is_safe) = self.softmax(weights, &mut steps)?;
         let sizes = self.plan.tensor(scores).known()?.sizes;
         let (batch, matrix) = sizes.split_last_chunk::<2>()?;
+        if !self.plan.tensor(weights).known()?.sizes.ends_with(matrix) {
+            return None;
+        }
         let (mut mask, mut masked, mut scale) = (None, f64::NEG_INFINITY, 1.0);
         loop {
-            let step = self.writer(scores)?;
+            let step = self.whole(scores)?;
             steps.push(step);
             if let Some((source, factor)) = self.scaled(step) {
                 (scores, scale) = (source, scale * factor);
@@ -172,8 +175,7 @@ impl Scope<'_> {
                 let (op, args, _) = call(self.plan, step).filter(|_| mask.is_none() && scale == 1.0)?;
                 let is_scores = |it: TensorId| {
                     let is_whole = self.plan.tensor(it).known().is_some_and(|it| it.sizes == sizes);
-                    is_whole
-                        && self.writer(it).is_some_and(|it| self.scaled(it).is_some() || self.product(it).is_some())
+                    is_whole && self.whole(it).is_some_and(|it| self.scaled(it).is_some() || self.product(it).is_some())
                 };
                 let [a, b] = [tensor(args.first())?, tensor(args.get(1))?];
                 let (source, added, dtype) = match op {
@@ -197,7 +199,7 @@ impl Scope<'_> {
     /// The scores whose softmax these weights are, and whether rows that are masked altogether are zeros.
     fn softmax(self, weights: TensorId, steps: &mut Vec<usize>) -> Option<(TensorId, bool)> {
         let mut weights = weights;
-        let mut step = self.writer(weights)?;
+        let mut step = self.whole(weights)?;
         // As `aten._safe_softmax` is decomposed: `where(not any(scores != -inf), 0, softmax(scores))`.
         let mut hidden = None;
         loop {
@@ -205,7 +207,7 @@ impl Scope<'_> {
             let (op, args, _) = call(self.plan, step)?;
             match op {
                 "aten.where.self" if hidden.is_none() => {
-                    let zeros = self.writer(tensor(args.get(1))?)?;
+                    let zeros = self.whole(tensor(args.get(1))?)?;
                     let is_zero = call(self.plan, zeros).is_some_and(|(op, args, _)| {
                         op == "aten.full_like.default" && number(args.get(1)) == Some(0.0)
                     });
@@ -227,14 +229,15 @@ impl Scope<'_> {
                 }
                 _ => weights = self.scaled(step).filter(|it| it.1 == 1.0)?.0,
             }
-            step = self.writer(weights)?;
+            let is_alike = self.n_elements(weights)? == self.n_elements(self.result(step)?)?;
+            step = self.whole(weights).filter(|_| is_alike)?;
         }
     }
 
     /// Whether a condition says that all scores of a row are minus infinity.
     fn is_hidden(self, condition: TensorId, scores: TensorId, steps: &mut Vec<usize>) -> bool {
         let mut follow = |id: TensorId, wanted: &str| {
-            let step = self.writer(id)?;
+            let step = self.whole(id)?;
             let (op, args, _) = call(self.plan, step).filter(|it| it.0 == wanted)?;
             steps.push(step);
             Some((tensor(args.first())?, args, op))
@@ -244,7 +247,8 @@ impl Scope<'_> {
             let (seen, args, _) = follow(any, "aten.any.dim")?;
             let rank = self.plan.tensor(scores).sizes.len() as i64;
             let is_last = matches!(args.get(1), Some(Operand::Int(dim)) if *dim == -1 || dim + 1 == rank);
-            let (least, ..) = follow(seen, "aten.logical_not.default").filter(|_| is_last)?;
+            let is_kept = args.get(2) == Some(&Operand::Bool(true));
+            let (least, ..) = follow(seen, "aten.logical_not.default").filter(|_| is_last && is_kept)?;
             let (compared, args, _) = follow(least, "aten.eq.Scalar")?;
             let is_same = self.plan.tensor(compared) == self.plan.tensor(scores);
             (number(args.get(1)) == Some(f64::NEG_INFINITY)).then_some(is_same)
@@ -304,6 +308,22 @@ impl Scope<'_> {
             }
             _ => None,
         }
+    }
+
+    /// The step that writes a tensor, all of which is read in the order in which it is written.
+    fn whole(self, id: TensorId) -> Option<usize> {
+        let writer = self.writer(id)?;
+        let in_order = |id: TensorId| {
+            let extent = self.plan.tensor(id).known();
+            extent.is_some_and(|it| it.is_row_major() && it.offset == 0)
+        };
+        let written = self.result(writer)?;
+        let is_whole = self.n_elements(written) == self.n_elements(id);
+        (in_order(id) && in_order(written) && is_whole).then_some(writer)
+    }
+
+    fn n_elements(self, id: TensorId) -> Option<usize> {
+        Some(self.plan.tensor(id).known()?.sizes.iter().product())
     }
 
     /// Whether nobody else reads what these steps give.

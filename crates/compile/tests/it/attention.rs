@@ -197,3 +197,25 @@ fn a_condition_of_scores_is_a_mask() {
     let plan = check(&net.finish(&[y]), &[noise(&[2, 5, 12], 0)], Precision::Fast);
     snapshot("a_condition_of_scores_is_a_mask", &plan);
 }
+
+/// Scores or weights that are turned around between the products.
+#[test]
+fn turned_weights_are_no_attention() {
+    for turned in 0..4 {
+        let mut net = Net::new();
+        let x = net.graph.placeholder("x");
+        let turn = |net: &mut Net, it: NodeId, at: i32| match turned == at {
+            true => net.aten("transpose.int", vec![it.into(), Arg::Int(1), Arg::Int(2)]),
+            false => it,
+        };
+        let scores = net.aten("bmm.default", vec![x.into(), x.into()]);
+        let scores = turn(&mut net, scores, 0);
+        let scores = net.aten("mul.Scalar", vec![scores.into(), Arg::Float(0.5)]);
+        let scores = turn(&mut net, scores, 1);
+        let weights = net.aten("_softmax.default", vec![scores.into(), Arg::Int(-1), Arg::Bool(false)]);
+        let weights = turn(&mut net, weights, 2);
+        let y = net.aten("bmm.default", vec![weights.into(), x.into()]);
+        let plan = check(&net.finish(&[y]), &[noise(&[2, 4, 4], 0)], Precision::Fast);
+        assert_eq!(count(&plan, "attention("), usize::from(turned == 3), "{plan}");
+    }
+}
