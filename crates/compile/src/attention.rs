@@ -6,9 +6,12 @@ use crate::loops::COPIES;
 use crate::matrices::{Matrices, refine};
 use crate::uses::{Uses, any_within};
 use std::collections::HashSet;
-use tracefx_core::DType;
+use tracefx_core::{DType, contiguous_strides};
 use tracefx_ops::Registry;
-use tracefx_plan::{Action, Attention, Buffer, BufferId, Fused, Operand, Plan, TensorId};
+use tracefx_plan::{Action, Attention, Buffer, BufferId, Extent, Fused, Operand, Plan, TensorId, TensorView};
+
+/// The products that see their left side by its strides.
+const PRODUCTS: [&str; 4] = ["aten.bmm.default", "aten.linear.default", "aten.matmul.default", "aten.mm.default"];
 
 /// The operators that give a number as a tensor.
 const FILLS: [&str; 2] = ["aten.full.default", "aten.scalar_tensor.default"];
@@ -20,8 +23,12 @@ pub(crate) fn attention(plan: &mut Plan, registry: &Registry) {
     for at in 0..plan.steps.len() {
         let scope = Scope { plan, uses: &uses, gone: &dropped, at };
         let found = scope.called().or_else(|| scope.spelled_out());
-        let Some((mut found, copied)) = found.and_then(|it| scope.placed(it)) else { continue };
+        let Some((mut found, copied, seen)) = found.and_then(|it| scope.placed(it)) else { continue };
         dropped.extend(copied);
+        for TensorId(id) in seen {
+            let view = &mut plan.tensors[id as usize];
+            *view = TensorView::row_major(view.buffer, view.dtype, &view.sizes);
+        }
         inner.extend(found.steps.drain(..));
         inner.extend((0..at).filter(|it| call(plan, *it).is_some_and(|(op, ..)| FILLS.contains(&op))));
         plan.steps[at].action = Action::Fused(Fused::Attention(found.step(plan)));
@@ -353,8 +360,9 @@ impl Scope<'_> {
         any_within(self.uses.writers(self.plan, self.buffer(id)), since + 1..self.at)
     }
 
-    /// Attention that reads what its operands are copies of, and writes where its result is copied to by the steps that are given.
-    fn placed(self, mut found: Found) -> Option<(Found, Vec<usize>)> {
+    /// Attention that reads what its operands are copies of, and writes where its result is copied to by the steps that are given. The
+    /// tensors that are given become row-major.
+    fn placed(self, mut found: Found) -> Option<(Found, Vec<usize>, Vec<TensorId>)> {
         for side in [&mut found.query, &mut found.key] {
             let factor = self.at_origin(side, true, &mut found.steps);
             found.scale *= factor;
@@ -365,6 +373,10 @@ impl Scope<'_> {
             (found.result, writer) = (result, step);
             gone.push(step);
         }
+        let mut seen = Vec::new();
+        if let Some((result, ids)) = self.seen(&found.result, writer) {
+            (found.result, seen) = (result, ids);
+        }
         let Found { query, key, value, mask, result, .. } = &mut found;
         let mut all = vec![&mut query.batch, &mut key.batch, &mut value.batch, &mut result.batch];
         all.extend(mask.as_mut().map(|it| &mut it.batch));
@@ -373,7 +385,7 @@ impl Scope<'_> {
         let written = self.buffer(found.result.of);
         let is_own = matches!(self.plan.buffer(written), Buffer::Scratch | Buffer::Result);
         let is_apart = reads.into_iter().all(|it| self.buffer(it.of) != written);
-        (is_own && is_apart).then_some((found, gone))
+        (is_own && is_apart).then_some((found, gone, seen))
     }
 
     /// Moves an operand to what it is a copy of, as long as that is the same when this step runs. Gives the factor by which it is multiplied
@@ -420,6 +432,35 @@ impl Scope<'_> {
         let n_elements = |sizes: &[usize]| sizes.iter().product::<usize>();
         let is_whole = n_elements(&here.sizes) == n_elements(&result.batch_sizes()) * result.rows.0 * result.columns.0;
         Some((reader, result.moved(&here, &there, to).filter(|_| is_whole && there.is_apart())?))
+    }
+
+    /// The result as products see it, which read it in another order than it is written in: row-major, with the tensors that see it so.
+    fn seen(self, result: &Matrices, writer: usize) -> Option<(Matrices, Vec<TensorId>)> {
+        let buffer = self.buffer(result.of);
+        let used = self.uses.buffer(buffer);
+        let is_inner =
+            matches!(self.plan.buffer(buffer), Buffer::Scratch) && !used.is_outer && used.writers == [writer];
+        let is_product = |it: &usize| call(self.plan, *it).is_some_and(|(op, ..)| PRODUCTS.contains(&op));
+        if !is_inner || !used.readers.iter().all(is_product) {
+            return None;
+        }
+        let mut ids = Vec::new();
+        for &reader in &used.readers {
+            self.plan.steps[reader].action.for_each_tensor(&mut |it| {
+                if self.buffer(it) == buffer {
+                    ids.push(it);
+                }
+            });
+        }
+        let first = *ids.first()?;
+        let here = self.plan.tensor(first).known()?;
+        let n_elements = result.batch_sizes().iter().product::<usize>() * result.rows.0 * result.columns.0;
+        let is_one = ids.iter().all(|it| self.plan.tensor(*it) == self.plan.tensor(first));
+        if !is_one || here.is_row_major() || self.n_elements(first) != Some(n_elements) {
+            return None;
+        }
+        let there = Extent { strides: contiguous_strides(&here.sizes), offset: 0, ..here.clone() };
+        Some((result.moved(&here, &there, first)?, ids))
     }
 
     /// The tensor that a step gives.

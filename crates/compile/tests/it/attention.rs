@@ -219,3 +219,22 @@ fn turned_weights_are_no_attention() {
         assert_eq!(count(&plan, "attention("), usize::from(turned == 3), "{plan}");
     }
 }
+
+/// As `run_decompositions` leaves the product behind attention: rows first in memory, and one weight for each item of the batch.
+#[test]
+fn a_result_is_written_in_the_order_in_which_products_read_it() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let [query, key, value] = [0; 3].map(|_| heads(&mut net, x, 3));
+    let y = net.graph.call_function(SDPA, vec![query.into(), key.into(), value.into()], vec![]);
+    let y = net.aten("permute.default", vec![y.into(), ints(&[2, 0, 1, 3])]);
+    let y = net.aten("contiguous.default", vec![y.into()]);
+    let y = net.aten("view.default", vec![y.into(), ints(&[5, 2, 12])]);
+    let y = net.aten("transpose.int", vec![y.into(), Arg::Int(0), Arg::Int(1)]);
+    let weight = net.weight(&[12, 8]);
+    let weight = net.aten("expand.default", vec![weight.into(), ints(&[2, 12, 8])]);
+    let y = net.aten("bmm.default", vec![y.into(), weight.into()]);
+    let y = net.aten("relu.default", vec![y.into()]);
+    let plan = check(&net.finish(&[y]), &[noise(&[2, 5, 12], 0)], Precision::Fast);
+    snapshot("a_result_is_written_in_the_order_in_which_products_read_it", &plan);
+}
