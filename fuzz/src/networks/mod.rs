@@ -17,7 +17,7 @@ use tracefx_ir::{Attribute, GraphModule, TensorMeta};
 use tracefx_ops::{Value, registry};
 
 /// How many times as far as noise a result may be moved by rounding.
-const SAFETY: f64 = 4.0;
+const SAFETY: f64 = 16.0;
 
 /// The inputs of a network: two images, a matrix, integers.
 struct Inputs<'a> {
