@@ -136,10 +136,19 @@ impl Chain {
                     let is_like = view.dtype == DType::Float32 && view.known()?.sizes[..] == sizes[..];
                     // The residual of a convolution is laid out anew; that of a product is taken as it is.
                     let is_placed = norm_channels.is_some() || dense_sizes(plan, other).is_some();
-                    if !is_sum || seen != sizes || !is_like || !is_placed {
+                    // A number for each column of a product, which has no bias yet.
+                    let columns = dense_sizes(plan, self.result)?.pop();
+                    let is_bias = norm_channels.is_none()
+                        && epilogue.bias.is_none()
+                        && sizes.last() == columns.as_ref()
+                        && is_weight(plan, uses, other, columns.as_ref().map(std::slice::from_ref));
+                    if !is_sum || seen != sizes || !(is_bias || is_like && is_placed) {
                         return None;
                     }
-                    epilogue.residual = Some(other);
+                    match is_bias {
+                        true => epilogue.bias = Some(other),
+                        false => epilogue.residual = Some(other),
+                    }
                 }
                 _ => {
                     epilogue.activation =

@@ -6,7 +6,7 @@ use tracefx_compile::{Precision, compile};
 use tracefx_core::Tensor;
 use tracefx_cpu::kernels;
 use tracefx_exec::{BoundPlan, Executor, Interpreter, LOOP_STEPS, Preparations, plan};
-use tracefx_ir::{Arg, Attribute, GraphModule, TensorMeta};
+use tracefx_ir::{Arg, Attribute, GraphModule, NodeId, TensorMeta};
 use tracefx_ops::{Value, registry};
 
 /// `gelu(x @ w.T + b) @ w + x`, of rows that may have any number of dimensions.
@@ -25,6 +25,23 @@ fn feed_forward() -> GraphModule {
 fn a_feed_forward_block_is_two_steps() {
     let plan = check(&feed_forward(), &[noise(&[2, 3, 8], 0)], Precision::Fast);
     snapshot("a_feed_forward_block_is_two_steps", &plan);
+}
+
+#[test]
+fn a_number_for_each_column_is_a_bias() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let [weight, bias, halves] = [&[8, 6][..], &[6], &[3]].map(|it| net.weight(it));
+    let sum = |net: &mut Net, a: NodeId, b: NodeId| net.aten("add.Tensor", vec![a.into(), b.into()]);
+    let y = net.aten("matmul.default", vec![x.into(), weight.into()]);
+    let y = sum(&mut net, bias, y);
+    let y = sum(&mut net, y, bias);
+    // A number for each column of another view is none.
+    let z = net.aten("matmul.default", vec![x.into(), weight.into()]);
+    let z = net.aten("view.default", vec![z.into(), Arg::List([2, 3, 2, 3].map(Arg::Int).to_vec())]);
+    let z = sum(&mut net, z, halves);
+    let plan = check(&net.finish(&[y, z]), &[noise(&[2, 3, 8], 0)], Precision::Fast);
+    snapshot("a_number_for_each_column_is_a_bias", &plan);
 }
 
 #[test]
