@@ -191,14 +191,16 @@ impl Extent {
 
     /// Whether no two elements lie in one place, as far as the strides alone say.
     pub fn is_apart(&self) -> bool {
-        let mut dims: Vec<_> = self.strides.iter().zip(&self.sizes).filter(|(_, size)| **size > 1).collect();
-        dims.sort_unstable();
+        let mut dims: Dims = (0..self.sizes.len()).filter(|&dim| self.sizes[dim] > 1).collect();
         let mut reach = 0usize;
-        dims.iter().all(|(stride, size)| {
-            let is_beyond = **stride > reach;
-            reach = reach.saturating_add((**size - 1).saturating_mul(**stride));
-            is_beyond
-        })
+        while let Some(at) = (0..dims.len()).min_by_key(|&at| self.strides[dims[at]]) {
+            let dim = dims.remove(at);
+            if self.strides[dim] <= reach {
+                return false;
+            }
+            reach = reach.saturating_add((self.sizes[dim] - 1).saturating_mul(self.strides[dim]));
+        }
+        true
     }
 
     /// Whether the elements lie row-major without gaps.

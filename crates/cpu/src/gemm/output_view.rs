@@ -55,9 +55,9 @@ impl<'a, T> OutputView<'a, T> {
             unreachable!("a tensor of matrices has two dimensions")
         };
         let mut dims: Dims = (0..sizes.len()).filter(|&dim| sizes[dim] > 1).collect();
-        dims.sort_unstable_by_key(|&dim| strides[dim]);
         let (mut reach, is_empty) = (0, sizes.contains(&0));
-        for dim in dims {
+        while let Some(at) = (0..dims.len()).min_by_key(|&at| strides[dims[at]]) {
+            let dim = dims.remove(at);
             assert!(is_empty || strides[dim] > reach, "no two elements of the target lie in one place");
             reach += (sizes[dim] - 1) * strides[dim];
         }

@@ -5,6 +5,7 @@ use crate::linalg::matrix::{Matrix, matrices, matrices_of, store_all};
 use crate::numeric::dispatch::with_field;
 use crate::numeric::field::Field;
 use crate::numeric::map::store;
+use crate::sort::sorting::places_in_order;
 use tracefx_core::allocate::{collected, extend, filled, push};
 use tracefx_core::{DType, Result, Tensor};
 use tracefx_exec::{Kernel, assign};
@@ -93,10 +94,9 @@ fn eigen<T: Field>(mut matrix: Matrix<T>) -> Result<(Vec<f64>, Matrix<T>)> {
             break;
         }
     }
-    let mut order = collected(0..n)?;
-    // A stable sort takes memory of its own.
-    order.sort_unstable_by(|a, b| matrix[(*a, *a)].re().total_cmp(&matrix[(*b, *b)].re()).then(a.cmp(b)));
-    Ok((collected(order.iter().map(|&it| matrix[(it, it)].re()))?, reordered(&vectors, &order)?))
+    let values = collected((0..n).map(|it| matrix[(it, it)].re()))?;
+    let order = places_in_order(&values, false)?;
+    Ok((collected(order.iter().map(|&it| values[it]))?, reordered(&vectors, &order)?))
 }
 
 fn eigh<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -146,8 +146,7 @@ fn singular<T: Field>(mut left: Matrix<T>) -> Result<(Matrix<T>, Vec<f64>, Matri
         }
     }
     let values = collected((0..n).map(|col| dot(&left, col, col).re().sqrt()))?;
-    let mut order = collected(0..n)?;
-    order.sort_unstable_by(|a, b| values[*b].total_cmp(&values[*a]).then(a.cmp(b)));
+    let order = places_in_order(&values, true)?;
     let (mut left, right) = (reordered(&left, &order)?, reordered(&right, &order)?);
     let values = collected(order.iter().map(|&it| values[it]))?;
     let largest = values.first().copied().unwrap_or(0.0);

@@ -4,6 +4,7 @@ use crate::numeric::dense::{Dense, fill};
 use crate::numeric::map::{cast, store};
 use crate::pointwise::special::Special;
 use crate::random::distributions::{Order, draw_in, rounded};
+use crate::sort::sorting::places_in_order;
 use tracefx_core::allocate::{collected, try_collected, with_room};
 use tracefx_core::{DType, Generator, Result, Scalar, Tensor, with_default_generator};
 use tracefx_exec::{Kernel, assign};
@@ -89,9 +90,7 @@ fn multinomial(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
             let key =
                 |(weight, drawn): (&f64, &f64)| rounded(args, dtype, weight / rounded(args, dtype, -(-drawn).ln_1p())?);
             let keys: Vec<f64> = try_collected(row.iter().zip(&drawn[i * n_categories..]).map(key))?;
-            let mut order: Vec<usize> = collected(0..n_categories)?;
-            order.sort_unstable_by(|a, b| keys[*b].total_cmp(&keys[*a]).then(a.cmp(b)));
-            res.extend(order[..n].iter().map(|&it| it as i64));
+            res.extend(places_in_order(&keys, true)?[..n].iter().map(|&it| it as i64));
         }
     }
     fill::<i64, _>(&outs[0], |to| to.copy_from_slice(&res));

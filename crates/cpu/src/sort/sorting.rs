@@ -24,6 +24,18 @@ pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.topk.default", Kernel::Fill(topk)),
 ];
 
+/// The places of numbers, the least first or the largest, as [`f64::total_cmp`] compares them, and equal ones in order. One sort for
+/// all kernels that need no more than this: each kind of comparison is 16 kB of WebAssembly.
+pub(crate) fn places_in_order(numbers: &[f64], is_descending: bool) -> Result<Vec<usize>> {
+    let mut places = collected(0..numbers.len())?;
+    // A stable sort takes memory of its own.
+    places.sort_unstable_by(|a, b| {
+        let [first, second] = if is_descending { [b, a] } else { [a, b] };
+        numbers[*first].total_cmp(&numbers[*second]).then(a.cmp(b))
+    });
+    Ok(places)
+}
+
 /// The key of a NaN: it comes after everything else. No other float has it, and integers have no NaN.
 pub(crate) const NAN: u64 = u64::MAX;
 
