@@ -1,10 +1,10 @@
 //! Attention as one step, which reads queries, keys and values where they lie and writes its result where the next step wants it: calls
 //! of the operator, and what it is when it is decomposed or a program spells it out.
 
-use crate::epilogue::{call, optional, tensor};
+use crate::epilogue::{call, number, optional, tensor};
 use crate::loops::COPIES;
 use crate::matrices::{Matrices, refine};
-use crate::uses::{Uses, any_within};
+use crate::uses::{Uses, any_within, drop_steps};
 use std::collections::HashSet;
 use tracefx_core::{DType, contiguous_strides};
 use tracefx_ops::Registry;
@@ -33,8 +33,7 @@ pub(crate) fn attention(plan: &mut Plan, registry: &Registry) {
         inner.extend((0..at).filter(|it| call(plan, *it).is_some_and(|(op, ..)| FILLS.contains(&op))));
         plan.steps[at].action = Action::Fused(Fused::Attention(found.step(plan)));
     }
-    let mut steps = 0..;
-    plan.steps.retain(|_| !steps.next().is_some_and(|it| dropped.contains(&it)));
+    drop_steps(plan, &dropped);
     // What stood before the copies that are gone has kept its number.
     let kept = |at: usize| at - dropped.iter().filter(|it| **it < at).count();
     drop_unread(plan, registry, &inner.iter().filter(|it| !dropped.contains(it)).map(|it| kept(*it)).collect());
@@ -56,8 +55,7 @@ fn drop_unread(plan: &mut Plan, registry: &Registry, steps: &HashSet<usize>) {
             dropped.insert(at);
         }
     }
-    let mut numbers = 0..;
-    plan.steps.retain(|_| !numbers.next().is_some_and(|it| dropped.contains(&it)));
+    drop_steps(plan, &dropped);
 }
 
 /// Attention of heads.
@@ -95,8 +93,7 @@ impl Scope<'_> {
             }
             "aten._scaled_dot_product_flash_attention_for_cpu.default" => {
                 // The sums of exponentials are for gradients.
-                let sums = self.uses.buffer(self.buffer(tensor(results.get(1))?));
-                if sums.is_outer || !sums.readers.is_empty() {
+                if !self.uses.is_unread(self.plan, results.get(1)?) {
                     return None;
                 }
                 (args.get(5), args.get(3), args.get(4), args.get(6), false)
@@ -485,13 +482,5 @@ impl Found {
             is_safe,
             result: result.add(plan),
         }
-    }
-}
-
-fn number(operand: Option<&Operand>) -> Option<f64> {
-    match operand {
-        Some(Operand::Int(it)) => Some(*it as f64),
-        Some(Operand::Float(it)) => Some(*it),
-        _ => None,
     }
 }

@@ -39,6 +39,15 @@ pub(crate) fn optional(operand: Option<&Operand>) -> Option<Option<TensorId>> {
     }
 }
 
+/// A number of an argument.
+pub(crate) fn number(operand: Option<&Operand>) -> Option<f64> {
+    match operand {
+        Some(Operand::Int(it)) => Some(*it as f64),
+        Some(Operand::Float(it)) => Some(*it),
+        _ => None,
+    }
+}
+
 /// Whether this is a tensor of the program that no step writes, of float32 and with these sizes.
 pub(crate) fn is_weight(plan: &Plan, uses: &Uses, id: TensorId, sizes: Option<&[usize]>) -> bool {
     let view = plan.tensor(id);
@@ -70,7 +79,7 @@ impl Chain {
     ) -> Chain {
         let epilogue = Epilogue { bias, ..Epilogue::none() };
         let mut chain = Chain { steps: vec![at], epilogue, result };
-        while let Some(next) = chain.reader(plan, uses).filter(|it| !taken.contains(it)) {
+        while let Some(next) = uses.only_reader(plan, chain.result).filter(|it| !taken.contains(it)) {
             if !chain.take(plan, uses, next, norm_channels) {
                 break;
             }
@@ -81,17 +90,6 @@ impl Chain {
     /// The place of the step that computes all.
     pub(crate) fn last(&self) -> usize {
         self.steps[self.steps.len() - 1]
-    }
-
-    /// The only step that reads the result.
-    fn reader(&self, plan: &Plan, uses: &Uses) -> Option<usize> {
-        let buffer = plan.tensor(self.result).buffer;
-        let used = uses.buffer(buffer);
-        let is_inner = matches!(plan.buffer(buffer), Buffer::Scratch) && !used.is_outer && used.writers.len() == 1;
-        match used.readers[..] {
-            [reader] if is_inner => Some(reader),
-            _ => None,
-        }
     }
 
     /// Takes the step, if it is one that can follow.

@@ -206,13 +206,9 @@ impl Layout<'_> {
     /// The pooling that a call is, of a tensor of the region and without the places of the maxima.
     fn pool(&self, op: &str, args: &[Operand], results: &[Operand]) -> Option<Pool<TensorId>> {
         let (input, result) = (tensor(args.first())?, tensor(results.first())?);
-        let is_unread = |it: &Operand| {
-            let used = tensor(Some(it)).map(|it| self.uses.buffer(self.plan.tensor(it).buffer));
-            used.is_some_and(|it| !it.is_outer && it.readers.is_empty())
-        };
         let is_image =
             self.region.contains(&self.plan.tensor(input).buffer) && dense_sizes(self.plan, result)?.len() == 4;
-        if !is_image || !results[1..].iter().all(is_unread) {
+        if !is_image || !results[1..].iter().all(|it| self.uses.is_unread(self.plan, it)) {
             return None;
         }
         let kernel = pair(args.get(1)?)?;

@@ -1,7 +1,7 @@
 //! Normalisations of rows as one step each: where nobody reads their statistics, and where a program spells one out.
 
-use crate::epilogue::{call, dense_sizes, optional, tensor};
-use crate::uses::{Uses, any_within};
+use crate::epilogue::{call, dense_sizes, number, optional, tensor};
+use crate::uses::{Uses, any_within, drop_steps};
 use std::collections::HashSet;
 use tracefx_core::DType;
 use tracefx_ops::Registry;
@@ -19,8 +19,7 @@ pub(crate) fn norms(plan: &mut Plan, registry: &Registry) {
             plan.steps[last].action = Action::Fused(Fused::Norm(norm));
         }
     }
-    let mut steps = 0..;
-    plan.steps.retain(|_| !steps.next().is_some_and(|it| dropped.contains(&it)));
+    drop_steps(plan, &dropped);
 }
 
 /// A normalisation of the last dimensions of a tensor.
@@ -42,10 +41,6 @@ impl Found {
     /// A call of a normalisation.
     fn called(plan: &Plan, uses: &Uses, at: usize) -> Option<Self> {
         let (op, args, results) = call(plan, at)?;
-        let is_unread = |it: &Operand| {
-            let used = tensor(Some(it)).map(|it| uses.buffer(plan.tensor(it).buffer));
-            used.is_some_and(|it| !it.is_outer && it.readers.is_empty())
-        };
         let (statistic, bias, eps) = match op {
             "aten.native_layer_norm.default" => (NormStatistic::Variance, optional(args.get(3))?, number(args.get(4))?),
             "aten.rms_norm.default" => {
@@ -62,7 +57,7 @@ impl Found {
         let n = sizes.iter().map(size).product::<Option<usize>>()?;
         let (input, weight, result) = (tensor(args.first())?, optional(args.get(2))?, tensor(results.first())?);
         let found = Found { steps: vec![at], input, statistic, weight, bias, eps, n, result };
-        results[1..].iter().all(is_unread).then_some(found)
+        results[1..].iter().all(|it| uses.is_unread(plan, it)).then_some(found)
     }
 
     /// `x * rsqrt(mean(x²) + eps) * weight`, each operator by itself, from the mean on.
@@ -87,7 +82,7 @@ impl Found {
         let mut chain = vec![square];
         let mut last = squares;
         let follow = |chain: &mut Vec<usize>, last: &mut TensorId| {
-            let next = only_reader(plan, uses, *last)?;
+            let next = uses.only_reader(plan, *last)?;
             let (op, args, results) = call(plan, next)?;
             chain.push(next);
             let read = std::mem::replace(last, tensor(results.first())?);
@@ -170,26 +165,7 @@ impl Found {
     }
 }
 
-fn number(operand: Option<&Operand>) -> Option<f64> {
-    match operand {
-        Some(Operand::Int(it)) => Some(*it as f64),
-        Some(Operand::Float(it)) => Some(*it),
-        _ => None,
-    }
-}
-
 /// Whether both operands are one tensor.
 fn is_same(plan: &Plan, a: Option<&Operand>, b: Option<&Operand>) -> bool {
     tensor(a).zip(tensor(b)).is_some_and(|(a, b)| plan.tensor(a) == plan.tensor(b))
-}
-
-/// The only step that reads a tensor of the plan, which one step writes.
-fn only_reader(plan: &Plan, uses: &Uses, id: TensorId) -> Option<usize> {
-    let buffer = plan.tensor(id).buffer;
-    let used = uses.buffer(buffer);
-    let is_inner = matches!(plan.buffer(buffer), Buffer::Scratch) && !used.is_outer && used.writers.len() == 1;
-    match used.readers[..] {
-        [reader] if is_inner => Some(reader),
-        _ => None,
-    }
 }

@@ -1,5 +1,6 @@
 //! Which steps read and write each buffer of a plan.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use tracefx_ops::{Op, Registry};
 use tracefx_plan::{Action, Buffer, BufferId, Operand, Plan, TensorId};
@@ -21,6 +22,12 @@ pub(crate) fn any_within(steps: &[usize], range: Range<usize>) -> bool {
 pub(crate) fn within(steps: &[usize], range: Range<usize>) -> impl Iterator<Item = usize> {
     let first = steps.partition_point(|it| *it < range.start);
     steps[first..].iter().copied().take_while(move |it| *it < range.end)
+}
+
+/// Takes these steps out of a plan.
+pub(crate) fn drop_steps(plan: &mut Plan, dropped: &HashSet<usize>) {
+    let mut steps = 0..;
+    plan.steps.retain(|_| !steps.next().is_some_and(|it| dropped.contains(&it)));
 }
 
 /// The uses of one buffer.
@@ -81,6 +88,24 @@ impl Uses {
             Buffer::Input(_) | Buffer::Constant(_) => &self.outer_writers,
             Buffer::Scratch | Buffer::Result | Buffer::Made => &self.buffer(id).writers,
         }
+    }
+
+    /// The only step that reads a tensor of the plan, which one step writes.
+    pub(crate) fn only_reader(&self, plan: &Plan, id: TensorId) -> Option<usize> {
+        let buffer = plan.tensor(id).buffer;
+        let used = self.buffer(buffer);
+        let is_inner = matches!(plan.buffer(buffer), Buffer::Scratch) && !used.is_outer && used.writers.len() == 1;
+        match used.readers[..] {
+            [reader] if is_inner => Some(reader),
+            _ => None,
+        }
+    }
+
+    /// Whether nobody reads a result, which is a tensor.
+    pub(crate) fn is_unread(&self, plan: &Plan, result: &Operand) -> bool {
+        let Operand::Tensor(id) = result else { return false };
+        let used = self.buffer(plan.tensor(*id).buffer);
+        !used.is_outer && used.readers.is_empty()
     }
 
     /// The uses of one buffer.
