@@ -1,10 +1,11 @@
 //! Loops: pointwise operators that use each other's results are one step, which reads what they read once, and writes only what others
-//! read.
+//! read. An operator by itself is a loop too, whose operands are looked at once, where a call looks at them in every run.
 //!
 //! A call joins the group of a step whose result it reads, where both have the same sizes. The group runs where its last member stood.
 //! So nothing between its members may write what they read, nor read or write what they write. Every group saves the memory traffic of what only its members read.
 
 use crate::uses::{Uses, within};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use tracefx_core::Dims;
 use tracefx_exec::{Kernels, element_function};
@@ -118,7 +119,7 @@ impl<'a> Grouping<'a> {
         Grouping { plan, uses, members }
     }
 
-    /// The groups of at least two steps, each in order.
+    /// The groups, each in order: of several steps, or of an operator that reads what lies as its loop goes.
     fn groups(&self) -> Vec<Vec<usize>> {
         // The group of each step, and the steps of each group: at first every step is a group of its own.
         let mut group_of: Vec<usize> = (0..self.members.len()).collect();
@@ -141,8 +142,20 @@ impl<'a> Grouping<'a> {
                 }
             }
         }
-        groups.retain(|it| it.len() > 1);
+        groups.retain(|it| match it[..] {
+            [only] => self.members[only].as_ref().is_some_and(|it| self.is_alone(it)),
+            _ => !it.is_empty(),
+        });
         groups
+    }
+
+    /// Whether an operator is a loop by itself. What turns the order of the elements, a kernel does best by itself.
+    fn is_alone(&self, member: &Member) -> bool {
+        let lies_along = |it: &TensorId| {
+            let extent = self.plan.tensor(*it).known();
+            extent.is_some_and(|it| it.strides.last().is_none_or(|last| *last <= 1) || it.sizes.last() == Some(&1))
+        };
+        member.call.is_some() && member.reads.iter().all(lies_along)
     }
 
     /// The last step before this one that writes to the memory of a tensor.
@@ -154,47 +167,57 @@ impl<'a> Grouping<'a> {
     /// Whether these steps, in order, can be one.
     fn can_be(&self, group: &[usize]) -> bool {
         let last = group[group.len() - 1];
+        if group.len() > MAX_MEMBERS {
+            return false;
+        }
         let any_between =
             |first: usize, steps: &[usize]| within(steps, first + 1..last).any(|it| group.binary_search(&it).is_err());
+        // What several members write, each writes whole.
+        let Some(writes) = self.writes(group) else { return false };
         let holds = |at: usize| {
             let Some(member) = &self.members[at] else { return false };
             let written = self.uses.buffer(self.plan.tensor(member.writes).buffer);
             let is_unseen = !any_between(at, &written.readers) && !any_between(at, &written.writers);
-            // What several members write, each writes whole.
-            let views = group.iter().filter_map(|it| self.members[*it].as_ref()).map(|it| self.plan.tensor(it.writes));
-            let view = self.plan.tensor(member.writes);
-            let is_whole = views.into_iter().all(|it| it.buffer != view.buffer || it == view);
-            is_unseen
-                && is_whole
-                && member.reads.iter().all(|it| self.can_read(group, *it, &|steps| any_between(at, steps)))
+            // It reads the same at the end of the group as where it stands, and what the group writes at the same places alone.
+            let can_read = |read: &TensorId| {
+                let view = self.plan.tensor(*read);
+                !any_between(at, self.uses.writers(self.plan, view.buffer))
+                    && writes.get(&view.buffer).is_none_or(|it| self.plan.tensor(*it) == view)
+            };
+            is_unseen && member.reads.iter().all(can_read)
         };
-        group.len() <= MAX_MEMBERS && group.iter().all(|it| holds(*it)) && self.inputs(group).len() <= MAX_INPUTS
+        group.iter().all(|it| holds(*it)) && self.inputs(group).len() <= MAX_INPUTS
     }
 
-    /// Whether a member reads the same at the end of the group as where it stands.
-    fn can_read(&self, group: &[usize], tensor: TensorId, any_between: &dyn Fn(&[usize]) -> bool) -> bool {
-        let view = self.plan.tensor(tensor);
-        if any_between(self.uses.writers(self.plan, view.buffer)) {
-            return false;
+    fn of_group(&self, group: &[usize]) -> impl Iterator<Item = &Member> {
+        group.iter().filter_map(|it| self.members[*it].as_ref())
+    }
+
+    /// What a group writes, by buffer; nothing where it writes to two places of one.
+    fn writes(&self, group: &[usize]) -> Option<FxHashMap<BufferId, TensorId>> {
+        let mut writes = FxHashMap::default();
+        for member in self.of_group(group) {
+            let view = self.plan.tensor(member.writes);
+            let first = *writes.entry(view.buffer).or_insert(member.writes);
+            if self.plan.tensor(first) != view {
+                return None;
+            }
         }
-        // What the group writes is read and written at the same places alone.
-        let mut writers =
-            group.iter().filter_map(|it| self.members[*it].as_ref()).map(|it| self.plan.tensor(it.writes));
-        writers.all(|it| it.buffer != view.buffer || it == view)
+        Some(writes)
     }
 
     /// The tensors that a group reads of memory: those that no member wrote before.
     fn inputs(&self, group: &[usize]) -> Vec<TensorId> {
         let mut inputs: Vec<TensorId> = Vec::new();
-        let mut written: Vec<BufferId> = Vec::new();
-        for member in group.iter().filter_map(|it| self.members[*it].as_ref()) {
+        let mut written = FxHashSet::default();
+        for member in self.of_group(group) {
             for &read in &member.reads {
                 let view = self.plan.tensor(read);
                 if !written.contains(&view.buffer) && !inputs.iter().any(|it| self.plan.tensor(*it) == view) {
                     inputs.push(read);
                 }
             }
-            written.push(self.plan.tensor(member.writes).buffer);
+            written.insert(self.plan.tensor(member.writes).buffer);
         }
         inputs
     }
@@ -206,7 +229,7 @@ impl<'a> Grouping<'a> {
         // The register of what is in each buffer that a member wrote, and the tensor that it wrote.
         let mut written: BTreeMap<BufferId, (Register, TensorId)> = BTreeMap::new();
         let mut sizes = Dims::new();
-        for member in group.iter().filter_map(|it| self.members[*it].as_ref()) {
+        for member in self.of_group(group) {
             let register = |read: &TensorId| {
                 let view = self.plan.tensor(*read);
                 let input = || inputs.iter().position(|it| self.plan.tensor(*it) == view).unwrap_or_default();

@@ -37,16 +37,22 @@ pub struct Storage(Arc<Shared>);
 
 struct Shared {
     blocks: RwLock<Blocks>,
-    /// Changes under the lock of the blocks, and only upwards.
+    /// Changes under the lock of the blocks.
     len: AtomicUsize,
     /// How often somebody asked for write access.
     version: AtomicU64,
 }
 
+impl Shared {
+    fn take(&mut self) -> Blocks {
+        let blocks = self.blocks.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        std::mem::replace(blocks, Blocks::Own(Vec::new()))
+    }
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
-        let blocks = self.blocks.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
-        match std::mem::replace(blocks, Blocks::Own(Vec::new())) {
+        match self.take() {
             Blocks::Own(own) => recycle::give(own),
             Blocks::Lent(lent) => recycle::give(Arc::into_inner(lent).unwrap_or_default()),
         }
@@ -198,8 +204,41 @@ impl Storage {
     /// Another storage with the same content, which costs nothing until one of both is written to, and then a copy:
     /// PyTorch's `_lazy_clone`. Changes of one are not seen by the other.
     pub fn lazy_clone(&self) -> Self {
+        let (blocks, len) = self.lend();
+        Self::with(blocks, len)
+    }
+
+    /// Replaces the content by that of another storage, which is moved where nobody else has that storage, and lent as
+    /// [`Storage::lazy_clone`] does otherwise. Tensors of this storage see it.
+    pub fn adopt(&self, other: Storage) {
+        let (blocks, len) = match Arc::try_unwrap(other.0) {
+            Ok(mut only) => (only.take(), *only.len.get_mut()),
+            Err(shared) => Storage(shared).lend(),
+        };
+        self.replace(blocks, len);
+    }
+
+    /// Moves the content to a storage of its own. This one is empty then, whatever tensors of it there are.
+    pub fn take(&self) -> Self {
+        let (blocks, len) = self.replace(Blocks::Own(Vec::new()), 0);
+        Self::with(blocks, len)
+    }
+
+    fn replace(&self, blocks: Blocks, len: usize) -> (Blocks, usize) {
         let mut guard = self.0.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        Self::with(Blocks::Lent(guard.lend()), self.len())
+        self.0.version.fetch_add(1, Ordering::Release);
+        (std::mem::replace(&mut *guard, blocks), self.0.len.swap(len, Ordering::AcqRel))
+    }
+
+    /// The bytes for as long as nobody writes to them, and how many they are.
+    fn lend(&self) -> (Blocks, usize) {
+        let guard = self.0.blocks.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Blocks::Lent(lent) = &*guard {
+            return (Blocks::Lent(Arc::clone(lent)), self.len());
+        }
+        drop(guard);
+        let mut guard = self.0.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        (Blocks::Lent(guard.lend()), self.len())
     }
 
     /// Whether both handles are of the same bytes.
@@ -285,6 +324,28 @@ mod tests {
         // Nobody else is left, so that nothing is copied.
         third.write().unwrap().bytes_mut()[0] = 3;
         assert_eq!((address(&third), third.read().bytes()[0]), (start, 3));
+    }
+
+    #[test]
+    fn content_is_moved_where_nobody_else_has_it_and_lent_otherwise() {
+        let address = |it: &Storage| it.read().bytes().as_ptr();
+        let (own, kept) = (Storage::zeroed(0).unwrap(), Storage::from_bytes(&[7; 40]).unwrap());
+        let start = address(&kept);
+        own.adopt(kept.clone());
+        assert_eq!((address(&own), own.len(), kept.read().bytes()), (start, 40, &[7; 40][..]));
+        own.write().unwrap().bytes_mut()[0] = 1;
+        assert_eq!((own.read().bytes()[0], kept.read().bytes()[0]), (1, 7));
+        // What is let go is written to where it is.
+        own.adopt(kept.clone());
+        drop(own.take());
+        kept.write().unwrap().bytes_mut()[0] = 2;
+        assert_eq!((address(&kept), own.len()), (start, 0));
+        own.adopt(kept);
+        assert_eq!((address(&own), own.read().bytes()[0]), (start, 2));
+        let (taken, version) = (own.take(), own.version());
+        assert_eq!((address(&taken), taken.len(), own.len(), own.read().bytes()), (start, 40, 0, &[][..]));
+        own.adopt(taken);
+        assert!(own.version() > version);
     }
 
     #[test]

@@ -55,6 +55,8 @@ enum Place {
 type Block = (Place, usize);
 
 struct Machine {
+    /// Whether it is one instruction on one block, which lies in memory as it is read and written.
+    is_direct: bool,
     walk: StridedIter,
     n_elements: usize,
     inputs: Vec<Input>,
@@ -142,12 +144,24 @@ impl Machine {
         let copies = copies.collect();
         let outputs = it.outputs.iter().map(|(_, it)| it.dtype().size()).collect();
         let n_elements = it.outputs.first().map_or(0, |(_, it)| it.numel());
-        Ok(Machine { walk, n_elements, inputs, code, outputs, copies, buffers: buffers.sizes })
+        let is_direct = match (&code[..], &it.outputs[..]) {
+            ([only], [_]) => {
+                !only.function.converts()
+                    && (n_elements == 1 || n_elements <= BLOCK && inputs.iter().all(|it| it.is_linear))
+            }
+            _ => false,
+        };
+        Ok(Machine { is_direct, walk, n_elements, inputs, code, outputs, copies, buffers: buffers.sizes })
     }
 
     fn run(&self, it: &Loop<Tensor>) -> Result<()> {
         if self.n_elements == 0 {
             return Ok(());
+        }
+        if let (true, [(_, output)]) = (self.is_direct, &it.outputs[..])
+            && !it.inputs.iter().any(|it| it.storage().is_same(output.storage()))
+        {
+            return self.run_direct(it, output);
         }
         let mut sources = SmallVec::<[Source<'_>; 8]>::new();
         for input in &it.inputs {
@@ -182,6 +196,26 @@ impl Machine {
             let from = at * parallel::GRAIN;
             self.run_part(&sources, from, parallel::GRAIN.min(self.n_elements - from), take(&mut part[0]))
         })
+    }
+
+    /// Runs one instruction on one block.
+    fn run_direct(&self, it: &Loop<Tensor>, output: &Tensor) -> Result<()> {
+        let (step, n) = (&self.code[0], self.n_elements);
+        let input = |(place, _): &Block| if let Place::Input(at) = place { it.inputs.get(*at) } else { None };
+        let mut guards: [Option<StorageRead<'_>>; MAX_READS] = [const { None }; MAX_READS];
+        let mut reads: [&[u8]; MAX_READS] = [&[]; MAX_READS];
+        for (guard, block) in guards.iter_mut().zip(&step.reads).take(step.function.reads.len()) {
+            *guard = input(block).map(|it| it.storage().read());
+        }
+        for ((read, guard), block) in reads.iter_mut().zip(&guards).zip(&step.reads) {
+            if let (Some(guard), Some(input)) = (guard, input(block)) {
+                *read = &guard.bytes()[input.offset() * block.1..][..n * block.1];
+            }
+        }
+        let mut guard = output.storage().write()?;
+        let out = &mut guard.bytes_mut()[output.offset() * step.size..][..n * step.size];
+        step.function.run(&reads, n, out, &mut []);
+        Ok(())
     }
 
     /// Runs `n` elements from this one on, whose results these slices hold.

@@ -95,9 +95,9 @@ impl Plans {
                 BoundPlan::sharing(plan, executor.registry(), executor.kernels(), preparations).ok()?
             }
         };
-        let result = bound.run(executor, inputs, loop_steps, watch);
+        let result = (!bound.writes_to(inputs)).then(|| bound.run(executor, inputs, loop_steps, watch));
         self.give(&plan, Some(bound));
-        Some(result)
+        result
     }
 
     /// The plan for these inputs, and memory for it, if there are any.

@@ -67,7 +67,10 @@ impl PlanReport {
             });
             let name = match &step.action {
                 Action::Call { op, .. } | Action::ControlFlow { op, .. } => op.to_string(),
-                Action::Fused(Fused::Loop(it)) => format!("loop of {}", it.code.len()),
+                Action::Fused(Fused::Loop(it)) => match &it.code[..] {
+                    [only] => format!("loop of {}", only.op),
+                    code => format!("loop of {}", code.len()),
+                },
                 Action::Fused(fused) => fused.name().to_owned(),
                 Action::Copy { .. } => "copy".to_owned(),
             };

@@ -189,7 +189,7 @@ impl Runner {
     /// let x = Value::Tensor(Tensor::from_slice(&[0.0f32, 1.0], &[2])?);
     /// let program = Library::default().export(&GraphModule::new(graph), &[x.clone()])?;
     /// let profile = Runner::new(&program)?.profile(&[x], 10)?;
-    /// assert_eq!(profile.steps[0].step, "aten.exp.default");
+    /// assert_eq!(profile.steps[0].step, "loop of aten.exp.default");
     /// println!("{profile}");
     /// # Ok::<(), tracefx_core::Diagnostic>(())
     /// ```

@@ -33,7 +33,13 @@ pub(crate) const ALIGNMENT: usize = 2048;
 pub(crate) const CONVERSION_BYTES: usize = 4 * BLOCK_BYTES;
 
 impl Function {
-    /// Computes a block of `n` elements from those of the registers that it reads. `buffers` are [`CONVERSION_BYTES`].
+    /// Whether it converts operands or results, which takes buffers.
+    pub(crate) fn converts(&self) -> bool {
+        self.function.converts()
+    }
+
+    /// Computes a block of `n` elements from those of the registers that it reads. `buffers` are [`CONVERSION_BYTES`], or none where it
+    /// does not convert.
     pub(crate) fn run(&self, reads: &[&[u8]], n: usize, out: &mut [u8], buffers: &mut [u8]) {
         self.function.run(reads, n, out, buffers);
     }
@@ -105,12 +111,18 @@ struct Typed<F, R, const N: usize> {
 }
 
 trait Run: Send + Sync {
+    fn converts(&self) -> bool;
+
     fn run(&self, reads: &[&[u8]], n: usize, out: &mut [u8], buffers: &mut [u8]);
 }
 
 impl<F: Element, R: Element, const N: usize> Run for Typed<F, R, N> {
+    fn converts(&self) -> bool {
+        self.store.is_some() || self.operands.iter().any(|it| matches!(it, Operand::Register(_, Some(_))))
+    }
+
     fn run(&self, reads: &[&[u8]], n: usize, out: &mut [u8], buffers: &mut [u8]) {
-        let (result, mut rest) = buffers.split_at_mut(BLOCK_BYTES);
+        let (result, mut rest) = buffers.split_at_mut(BLOCK_BYTES.min(buffers.len()));
         let mut blocks: [&[F]; N] = [&[]; N];
         for (block, operand) in blocks.iter_mut().zip(&self.operands) {
             *block = match operand {

@@ -1,20 +1,25 @@
 //! A plan with memory: what is bound once, what is bound for each run, and the run.
 //!
-//! The memory of the plan is shared by liveness, and kept from run to run. A step on it and on the program's own tensors is
-//! bound once, arguments and all; a step on an input or a result of the run is bound for each.
+//! The memory of the plan is shared by liveness, and kept from run to run. Inputs and results have storages of the plan too, which have
+//! content for the time of a run: that of an input is lent, and that of a result is given away. So a step whose sizes are known is bound
+//! once, in the first run. Inputs that a step writes to, and what a function of the host sees, which may keep it, are the caller's
+//! storages themselves; steps on them are bound for each run.
 
 use super::operands::{Symbols, learn_number, plain_value};
 use super::preparations::{Preparation, Preparations};
 use crate::higher_order::{self, Operands};
 use crate::run::{Run, Running, Watch};
 use crate::{Executor, Kernel, Kernels, PrepareFused, Prepared, assign};
+use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::fmt;
 use std::mem::take;
 use std::sync::Arc;
 use tracefx_core::{Code, Diagnostic, Result, Storage, Tensor};
 use tracefx_ops::{Args, Op, Registry, Value};
-use tracefx_plan::{Action, Buffer, Extent, Fused, Lifetime, Operand, Plan, Step, TensorId, TensorView, assign_slots};
+use tracefx_plan::{
+    Action, Buffer, BufferId, Extent, Fused, Lifetime, Operand, Plan, Step, TensorId, TensorView, assign_slots,
+};
 use tracefx_sym::Value as Number;
 
 /// A plan that is ready to run, with the memory that a run takes. One run at a time; for others there can be others.
@@ -29,14 +34,26 @@ pub struct BoundPlan {
     is_overwritten: Vec<bool>,
     /// The tensors; between runs, nothing for those of a run.
     tensors: Vec<Option<Tensor>>,
+    /// The buffers that have content for the time of a run alone.
+    lent: Vec<usize>,
     /// The buffers and tensors of a run.
     of_a_run: (Vec<usize>, Vec<usize>),
+    /// The program's own memory that steps write to.
+    written: Vec<Storage>,
     /// What the data has decided in this run.
     symbols: Symbols,
     /// What does the work of each step.
     work: Vec<Work>,
-    /// The steps that are bound for every run.
-    bound: Vec<Option<Bound>>,
+    /// The steps with their tensors.
+    bound: Vec<Binding>,
+}
+
+/// When a step gets its tensors.
+#[derive(Debug)]
+enum Binding {
+    /// In the first run.
+    Once(Option<Bound>),
+    EachRun,
 }
 
 /// What does the work of a step.
@@ -117,42 +134,52 @@ impl BoundPlan {
     ) -> Result<Self> {
         plan.validate()?;
         let sizes = plan.buffer_sizes();
-        let storages = storages(&plan, &sizes)?;
+        let mut storages = storages(&plan, &sizes)?;
         let work = plan
             .steps
             .iter()
             .map(|step| work_of(&plan, step, (registry, kernels, preparations)))
             .collect::<Result<Vec<_>>>()?;
+        let (written, is_seen) = outer_uses(&plan, &work);
+        let writes_input =
+            (0..plan.buffers.len()).any(|it| written[it] && matches!(plan.buffers[it], Buffer::Input(_)));
         let is_fixed = |buffer: usize| match &plan.buffers[buffer] {
             Buffer::Constant(_) => true,
             Buffer::Scratch => sizes[buffer].is_some(),
-            Buffer::Input(_) | Buffer::Result | Buffer::Made => false,
+            Buffer::Input(_) => sizes[buffer].is_some() && !writes_input && !is_seen[buffer],
+            Buffer::Result => sizes[buffer].is_some() && !is_seen[buffer],
+            Buffer::Made => false,
         };
         let is_fixed_tensor = |at: usize| is_fixed(plan.tensors[at].buffer.0 as usize) && plan.tensors[at].is_known();
-        let buffers = (0..plan.buffers.len()).filter(|&it| !is_fixed(it)).collect();
+        let of_a_run = (0..plan.buffers.len()).filter(|&it| !is_fixed(it)).collect();
         let tensors: Vec<usize> = (0..plan.tensors.len()).filter(|&it| !is_fixed_tensor(it)).collect();
-        let is_static = |step: &Step| {
-            let mut res = !step.action.has_expr();
-            step.action.for_each_tensor(&mut |it| res &= is_fixed_tensor(it.0 as usize));
-            res
+        let is_outer = |it: &usize| is_fixed(*it) && matches!(plan.buffers[*it], Buffer::Input(_) | Buffer::Result);
+        let lent: Vec<usize> = (0..plan.buffers.len()).filter(is_outer).collect();
+        for &buffer in &lent {
+            storages[buffer] = Some(Storage::zeroed(0)?);
+        }
+        let binding = |step: &Step| {
+            let mut is_fixed = !step.action.has_expr();
+            step.action.for_each_tensor(&mut |it| is_fixed &= is_fixed_tensor(it.0 as usize));
+            if is_fixed { Binding::Once(None) } else { Binding::EachRun }
         };
-        let is_static: Vec<bool> = plan.steps.iter().map(is_static).collect();
-        let mut res = BoundPlan {
+        let constant = |(at, it): (usize, &Buffer)| match it {
+            Buffer::Constant(storage) if written[at] => Some(storage.clone()),
+            _ => None,
+        };
+        Ok(BoundPlan {
             tensors: vec![None; plan.tensors.len()],
-            bound: Vec::new(),
-            of_a_run: (buffers, tensors),
+            bound: plan.steps.iter().map(binding).collect(),
+            of_a_run: (of_a_run, tensors),
+            written: plan.buffers.iter().enumerate().filter_map(constant).collect(),
+            lent,
             symbols: Symbols::default(),
             is_overwritten: overwritten(&plan, &sizes),
             plan,
             storages,
             sizes,
             work,
-        };
-        for (at, is_static) in is_static.into_iter().enumerate() {
-            let bound = if is_static { Some(res.bind(at)?) } else { None };
-            res.bound.push(bound);
-        }
-        Ok(res)
+        })
     }
 
     /// The plan.
@@ -164,7 +191,7 @@ impl BoundPlan {
     /// run.
     ///
     /// # Errors
-    /// `InputType` where the plan is not for these inputs ([`fits`]); what a kernel or `watch` refuses, with the node
+    /// `InputType` where the plan is not for these inputs ([`fits`], [`BoundPlan::writes_to`]); what a kernel or `watch` refuses, with the node
     /// and the operator. It can be run again.
     pub fn run(
         &mut self,
@@ -173,12 +200,26 @@ impl BoundPlan {
         loop_steps: u64,
         watch: &mut Watch<'_>,
     ) -> Result<Value<Tensor>> {
-        if !fits(&self.plan, inputs) {
+        if !self.takes(inputs) {
             return Err(Diagnostic::new(Code::InputType, "the plan was made for inputs of other dtypes or layouts"));
         }
         let watch: &mut Watch<'_> = &mut |done, all| watch(done, all);
         let run = Run::new(loop_steps, watch);
         self.run_within(Running { executor, steps: &run }, inputs, &mut |done, all| run.enter(done, all))
+    }
+
+    /// Whether an input is memory of the program that the plan writes to. Such a run is for the interpreter.
+    pub fn writes_to(&self, inputs: &[Value<Tensor>]) -> bool {
+        let mut writes = false;
+        if !self.written.is_empty() {
+            let mut look = |it: &Tensor| writes |= self.written.iter().any(|written| written.is_same(it.storage()));
+            inputs.iter().for_each(|it| it.for_each_tensor(&mut look));
+        }
+        writes
+    }
+
+    fn takes(&self, inputs: &[Value<Tensor>]) -> bool {
+        fits(&self.plan, inputs) && !self.writes_to(inputs)
     }
 
     /// A run within a run.
@@ -190,6 +231,7 @@ impl BoundPlan {
     ) -> Result<Value<Tensor>> {
         let result = self.run_steps(running, inputs, enter);
         // Nothing that the caller gave or got is kept.
+        self.lent.iter().filter_map(|&it| self.storages[it].as_ref()).for_each(|it| drop(it.take()));
         self.of_a_run.0.iter().for_each(|&it| self.storages[it] = None);
         self.of_a_run.1.iter().for_each(|&it| self.tensors[it] = None);
         self.symbols.clear();
@@ -198,14 +240,14 @@ impl BoundPlan {
 
     /// A run of a branch or a body. What it is given may lie in another order than what it was traced with.
     fn run_graph(&mut self, running: Running<'_>, inputs: &[Value<Tensor>]) -> Result<Value<Tensor>> {
-        if fits(&self.plan, inputs) {
+        if self.takes(inputs) {
             return self.run_within(running, inputs, &mut |_, _| Ok(()));
         }
         let mut symbols = Symbols::default();
         let placed =
             self.plan.inputs.iter().zip(inputs).map(|(operand, it)| placed(&self.plan, operand, it, &mut symbols));
         let placed = placed.collect::<Result<Vec<_>>>()?;
-        if placed.len() != inputs.len() || !fits(&self.plan, &placed) {
+        if placed.len() != inputs.len() || !self.takes(&placed) {
             let what = "a graph of control flow is given values of other dtypes or sizes than it was traced with";
             return Err(Diagnostic::new(Code::ShapeMismatch, what));
         }
@@ -222,14 +264,20 @@ impl BoundPlan {
         let mut given = Vec::new();
         inputs.iter().for_each(|it| it.for_each_tensor(&mut |it| given.push(it.storage())));
         for &at in &self.of_a_run.0 {
-            match (&plan.buffers[at], self.sizes[at]) {
-                (Buffer::Input(input), _) => self.storages[at] = given.get(*input as usize).copied().cloned(),
-                (Buffer::Result, Some(size)) => {
-                    let make = if self.is_overwritten[at] { Storage::unfilled } else { Storage::zeroed };
-                    self.storages[at] = Some(make(size)?);
-                }
-                (_, _) => {}
-            }
+            self.storages[at] = match (&plan.buffers[at], self.sizes[at]) {
+                (Buffer::Input(input), _) => given.get(*input as usize).copied().cloned(),
+                (Buffer::Result, Some(size)) => Some(self.result(at, size)?),
+                (_, _) => None,
+            };
+        }
+        for &at in &self.lent {
+            let size = self.sizes[at].unwrap_or_default();
+            let content = match &plan.buffers[at] {
+                Buffer::Input(input) => given.get(*input as usize).filter(|it| it.len() >= size).copied().cloned(),
+                _ => Some(self.result(at, size)?),
+            };
+            let what = || Diagnostic::new(Code::InputType, "the plan was made for an input of more memory");
+            self.storages[at].as_ref().zip(content).map(|(it, content)| it.adopt(content)).ok_or_else(what)?;
         }
         for (operand, input) in plan.inputs.iter().zip(inputs) {
             learn(&plan, operand, input, &mut self.symbols);
@@ -239,13 +287,48 @@ impl BoundPlan {
             enter(at, n_steps)?;
             self.run_step(at, running).map_err(|problem| problem.node(&*step.node))?;
         }
-        self.value(&plan.output)
+        self.output(&plan.output, &given, &mut FxHashMap::default())
+    }
+
+    /// New memory for a result.
+    fn result(&self, buffer: usize, size: usize) -> Result<Storage> {
+        if self.is_overwritten[buffer] { Storage::unfilled(size) } else { Storage::zeroed(size) }
+    }
+
+    /// What the run gives: inputs as the caller has them, and results in memory that the plan gives away, which is noted.
+    fn output(
+        &mut self,
+        operand: &Operand,
+        given: &[&Storage],
+        taken: &mut FxHashMap<BufferId, Storage>,
+    ) -> Result<Value<Tensor>> {
+        let id = match operand {
+            Operand::Tensor(id) => *id,
+            Operand::List(items) => {
+                return items.iter().map(|it| self.output(it, given, taken)).collect::<Result<_>>().map(Value::List);
+            }
+            plain => return plain_value(plain, &self.symbols),
+        };
+        let buffer = self.plan.tensor(id).buffer;
+        let own = match &self.storages[buffer.0 as usize] {
+            Some(own) if self.lent.binary_search(&(buffer.0 as usize)).is_ok() => own,
+            _ => return self.tensor(id).map(Value::Tensor),
+        };
+        let storage = match self.plan.buffer(buffer) {
+            Buffer::Input(input) => given[*input as usize].clone(),
+            _ => taken.entry(buffer).or_insert_with(|| own.take()).clone(),
+        };
+        let view = self.plan.tensor(id);
+        tensor_on(storage, view, &extent_of(view, &self.symbols)?).map(Value::Tensor)
     }
 
     fn run_step(&mut self, at: usize, running: Running<'_>) -> Result<()> {
-        let made = match self.bound[at].as_mut() {
-            Some(bound) => bound.run(&mut self.work[at], running)?,
-            None => self.bind(at)?.run(&mut self.work[at], running)?,
+        if let Binding::Once(None) = self.bound[at] {
+            self.bound[at] = Binding::Once(Some(self.bind(at)?));
+        }
+        let made = match &mut self.bound[at] {
+            Binding::Once(Some(bound)) => bound.run(&mut self.work[at], running)?,
+            Binding::Once(None) | Binding::EachRun => self.bind(at)?.run(&mut self.work[at], running)?,
         };
         let Some(made) = made else { return Ok(()) };
         let plan = Arc::clone(&self.plan);
@@ -310,7 +393,7 @@ impl BoundPlan {
                 storage.insert(made).clone()
             }
         };
-        let tensor = Tensor::view_of(storage, view.dtype, &extent.sizes, &extent.strides, extent.offset)?;
+        let tensor = tensor_on(storage, view, &extent)?;
         self.tensors[at] = Some(tensor.clone());
         Ok(tensor)
     }
@@ -483,6 +566,11 @@ fn extent_of(view: &TensorView, symbols: &Symbols) -> Result<Extent> {
     })
 }
 
+/// The tensor of these numbers in a storage.
+fn tensor_on(storage: Storage, view: &TensorView, extent: &Extent) -> Result<Tensor> {
+    Tensor::view_of(storage, view.dtype, &extent.sizes, &extent.strides, extent.offset)
+}
+
 /// Gives the symbols of an operand the values that they have here, those in the sizes of tensors included.
 fn learn(plan: &Plan, operand: &Operand, value: &Value<Tensor>, symbols: &mut Symbols) {
     match (operand, value) {
@@ -511,7 +599,7 @@ fn placed(plan: &Plan, operand: &Operand, value: &Value<Tensor>, symbols: &mut S
                 return Ok(value.clone());
             }
             let storage = Storage::zeroed(extent.span(view.dtype).unwrap_or(usize::MAX))?;
-            let own = Tensor::view_of(storage, view.dtype, &extent.sizes, &extent.strides, extent.offset)?;
+            let own = tensor_on(storage, view, &extent)?;
             assign(&own, tensor)?;
             Ok(Value::Tensor(own))
         }
@@ -559,6 +647,26 @@ fn work_of(
     };
     let constants = args.iter().enumerate().filter_map(|(at, it)| Some((at, storage(it)?))).collect();
     Ok(Work::Call(Call { op, kernel, constants, prepared: Constants::Unknown }))
+}
+
+/// Of each buffer, whether a step writes to it, and whether a function of the host sees it, or a plan within the plan, where there may
+/// be one.
+fn outer_uses(plan: &Plan, work: &[Work]) -> (Vec<bool>, Vec<bool>) {
+    let (mut written, mut is_seen) = (vec![false; plan.buffers.len()], vec![false; plan.buffers.len()]);
+    let buffer = |it: TensorId| plan.tensor(it).buffer.0 as usize;
+    for (step, work) in plan.steps.iter().zip(work) {
+        step.action.for_each_written(&mut |it| written[buffer(it)] = true);
+        let (writes, shows) = match work {
+            Work::Call(call) => (call.op.may_write(), call.op.is_custom()),
+            Work::ControlFlow(_) => (false, true),
+            Work::Copy | Work::Fused(_) => (false, false),
+        };
+        step.action.for_each_tensor(&mut |it| {
+            written[buffer(it)] |= writes;
+            is_seen[buffer(it)] |= shows;
+        });
+    }
+    (written, is_seen)
 }
 
 /// Of each buffer, whether the step that writes it first writes all of it.

@@ -330,3 +330,88 @@ fn what_is_empty_is_written_whatever_its_strides_are() {
     let empty = || seq(&[0, 1]).as_strided(&[0, 2], &[1, 0], 0).unwrap();
     check("expanded", || (graph(1, |g, x| vec![aten(g, "neg_.default", vec![x[0].into()])]), vec![t(empty())]));
 }
+
+/// A plan of a graph for these inputs, with memory.
+fn bound(module: &GraphModule, inputs: &[Value<Tensor>]) -> BoundPlan {
+    let metas: Vec<_> = inputs.iter().map(|it| it.map(&mut TensorMeta::of)).collect();
+    let plan = plan(module, &metas, registry(), tracefx_cpu::kernels()).unwrap();
+    BoundPlan::new(Arc::new(plan), registry(), tracefx_cpu::kernels()).unwrap()
+}
+
+fn tensors(value: &Value<Tensor>) -> Vec<Tensor> {
+    let mut res = Vec::new();
+    value.for_each_tensor(&mut |it| res.push(it.clone()));
+    res
+}
+
+fn floats(it: &Tensor) -> Vec<f32> {
+    it.to_vec::<f32>().unwrap()
+}
+
+#[test]
+fn inputs_are_lent_and_results_are_the_callers() {
+    let m = graph(2, |g, x| {
+        let a = aten(g, "neg.default", vec![x[0].into()]);
+        let sum = aten(g, "add.Tensor", vec![a.into(), x[1].into()]);
+        let view = aten(g, "view.default", vec![x[1].into(), ints(&[4, 1])]);
+        let first = aten(g, "select.int", vec![sum.into(), Arg::Int(0), Arg::Int(0)]);
+        vec![sum, x[0], view, first, sum]
+    });
+    let executor = Executor::new(registry(), tracefx_cpu::kernels());
+    let (x, y) = (seq(&[4]), f(&[10.0, 20.0, 30.0, 40.0], &[4]));
+    let mut bound = bound(&m, &[t(x.clone()), t(y.clone())]);
+    let mut run = |x: &Tensor, y: &Tensor| {
+        tensors(&bound.run(executor, &[t(x.clone()), t(y.clone())], LOOP_STEPS, &mut |_, _| Ok(())).unwrap())
+    };
+    let address = |it: &Tensor| it.storage().read().bytes().as_ptr();
+    let start = address(&x);
+    let first = run(&x, &y);
+    assert_eq!(floats(&first[0]), [9.0, 18.0, 27.0, 36.0]);
+    // What is given back is the caller's, and the results that are one tensor are one.
+    assert!(first[1].storage().is_same(x.storage()) && first[2].storage().is_same(y.storage()));
+    assert!(first[3].storage().is_same(first[0].storage()) && first[4].storage().is_same(first[0].storage()));
+    // Nobody looks at an input after the run, so that a write copies nothing; the next run sees it, and the results of the one before stay.
+    x.storage().write().unwrap().elements_mut::<f32>()[0] = -5.0;
+    assert_eq!(address(&x), start);
+    let second = run(&x, &y);
+    assert_eq!((floats(&second[0])[0], floats(&first[0])[0]), (15.0, 9.0));
+    // One storage may be both inputs.
+    assert_eq!(floats(&run(&y, &y)[0]), [0.0; 4]);
+    second[0].storage().write().unwrap().elements_mut::<f32>().fill(7.0);
+    assert_eq!(floats(&run(&x, &y)[0])[0], 15.0);
+}
+
+#[test]
+fn a_run_that_fails_leaves_nothing_of_its_inputs() {
+    let m = graph(2, |g, x| {
+        let a = aten(g, "neg.default", vec![x[0].into()]);
+        vec![aten(g, "index_select.default", vec![a.into(), Arg::Int(0), x[1].into()])]
+    });
+    let executor = Executor::new(registry(), tracefx_cpu::kernels());
+    let index = |it: i64| Tensor::from_slice(&[it], &[1]).unwrap();
+    let mut bound = bound(&m, &[t(seq(&[4])), t(index(0))]);
+    let mut run = |at: i64| bound.run(executor, &[t(seq(&[4])), t(index(at))], LOOP_STEPS, &mut |_, _| Ok(()));
+    assert!(run(9).is_err());
+    assert_eq!(floats(&tensors(&run(2).unwrap())[0]), [-3.0]);
+    assert!(run(-9).is_err());
+}
+
+#[test]
+fn memory_that_the_program_writes_to_is_no_input_of_its_plan() {
+    let mut m = graph(1, |g, x| {
+        let total = g.get_attr("total");
+        let sum = aten(g, "add_.Tensor", vec![total.into(), x[0].into()]);
+        vec![aten(g, "mul.Tensor", vec![sum.into(), x[0].into()])]
+    });
+    param(&mut m, "total", seq(&[3]));
+    let executor = Executor::new(registry(), tracefx_cpu::kernels());
+    let total = match m.attributes.get("total") {
+        Some(Attribute::Tensor { tensor, .. }) => tensor.clone(),
+        other => panic!("{other:?}"),
+    };
+    let mut bound = bound(&m, &[t(seq(&[3]))]);
+    let mut run = |it: Tensor| bound.run(executor, &[t(it)], LOOP_STEPS, &mut |_, _| Ok(()));
+    assert_eq!(floats(&tensors(&run(seq(&[3])).unwrap())[0]), [2.0, 8.0, 18.0]);
+    assert_eq!(run(total.clone()).unwrap_err().code(), Code::InputType);
+    assert_eq!(floats(&total), [2.0, 4.0, 6.0]);
+}
