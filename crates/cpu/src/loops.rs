@@ -141,11 +141,11 @@ impl Machine {
             let block = blocks[register.0 as usize];
             Some((block, at)).filter(|_| !matches!(block.0, Place::Slot(slot) if slot == at))
         });
-        let copies = copies.collect();
+        let copies: Vec<(Block, usize)> = copies.collect();
         let outputs = it.outputs.iter().map(|(_, it)| it.dtype().size()).collect();
         let n_elements = it.outputs.first().map_or(0, |(_, it)| it.numel());
         let is_direct = match (&code[..], &it.outputs[..]) {
-            ([only], [_]) => {
+            ([only], [_]) if copies.is_empty() => {
                 !only.function.converts()
                     && (n_elements == 1 || n_elements <= BLOCK && inputs.iter().all(|it| it.is_linear))
             }
@@ -611,6 +611,28 @@ mod tests {
             for (level, (given, wanted)) in results {
                 assert!(given == wanted, "{sizes:?} on {level:?}");
             }
+        }
+    }
+
+    /// One instruction on one block: what is stored is its result, or an input, which may lie where the output does.
+    #[test]
+    fn a_loop_of_one_block_stores_what_it_is_told_to() {
+        let own = |at: usize| numbers(DType::Float32, &[5, 1], at);
+        for (register, in_place) in [(1, false), (0, false), (1, true), (0, true)] {
+            let (input, other) = (own(1), own(2));
+            let output = if in_place { input.clone() } else { other };
+            let relu = Instruction {
+                op: "aten.relu.default".into(),
+                args: vec![Argument::Register(Register(0))],
+                dtype: DType::Float32,
+            };
+            let wanted: Vec<f32> = input.to_vec().unwrap();
+            let wanted = wanted.into_iter().map(|it| if register == 1 { it.max(0.0) } else { it });
+            let wanted: Vec<f32> = wanted.collect();
+            let outputs = vec![(Register(register), output.clone())];
+            let step = Fused::Loop(Loop { sizes: [5, 1][..].into(), inputs: vec![input], code: vec![relu], outputs });
+            prepare(&step).unwrap()(&step).unwrap();
+            assert_eq!(output.to_vec::<f32>().unwrap(), wanted, "register {register}, in place: {in_place}");
         }
     }
 
