@@ -35,6 +35,11 @@ const WORKLOADS = [
   "resnet18",
   "mobilenet_v2",
   "encoder6",
+  "resnet50",
+  "efficientnet_b0",
+  "vit_b16",
+  "gpt2",
+  "llama",
 ];
 /** The largest difference from PyTorch's numbers, which are of the order of one to a hundred. */
 const TOLERANCE = 5e-3;

@@ -47,9 +47,9 @@ async function onnxruntime(name, options) {
   if (name === "onnxruntime-web") ort.env.wasm.numThreads = Number(threads);
   ort.env.logLevel = "error";
   const session = await ort.InferenceSession.create(new Uint8Array(readFileSync(`${base}.onnx`)), options);
-  const feed = Object.fromEntries(
-    inputs.map(([key, it]) => [key, new ort.Tensor("float32", it.toFloat32Array(), it.shape)]),
-  );
+  const dataOf = (/** @type {typeof expected} */ it) =>
+    it.dtype === "int64" ? new ort.Tensor("int64", it.data, it.shape) : new ort.Tensor("float32", it.data, it.shape);
+  const feed = Object.fromEntries(inputs.map(([key, it]) => [key, dataOf(it)]));
   return await repeated(async () => (await session.run(feed)).out0.data);
 }
 

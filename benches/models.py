@@ -90,6 +90,174 @@ def mobilenet_v2():
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, 1000))
 
 
+def bottleneck(n_in, width, stride):
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            n_out = 4 * width
+            layers = [nn.Conv2d(n_in, width, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+            layers += [nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+            self.layers = nn.Sequential(*layers, nn.Conv2d(width, n_out, 1, bias=False), nn.BatchNorm2d(n_out))
+            self.shortcut = nn.Identity()
+            if n_in != n_out or stride != 1:
+                self.shortcut = nn.Sequential(nn.Conv2d(n_in, n_out, 1, stride, bias=False), nn.BatchNorm2d(n_out))
+
+        def forward(self, x):
+            return F.relu(self.layers(x) + self.shortcut(x))
+
+    return Block()
+
+
+def resnet50():
+    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    n_in = 64
+    for width, n_blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
+        for at in range(n_blocks):
+            layers.append(bottleneck(n_in, width, 2 if at == 0 and width > 64 else 1))
+            n_in = 4 * width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
+
+
+class Squeezed(nn.Module):
+    """An inverted residual with squeeze and excitation, of EfficientNet."""
+
+    def __init__(self, n_in, n_out, kernel, stride, ratio):
+        super().__init__()
+        hidden, squeezed = n_in * ratio, max(1, n_in // 4)
+        layers = []
+        if ratio != 1:
+            layers += [nn.Conv2d(n_in, hidden, 1, bias=False), nn.BatchNorm2d(hidden), nn.SiLU()]
+        layers += [nn.Conv2d(hidden, hidden, kernel, stride, kernel // 2, groups=hidden, bias=False)]
+        self.expand = nn.Sequential(*layers, nn.BatchNorm2d(hidden), nn.SiLU())
+        self.squeeze = nn.Sequential(
+            nn.AdaptiveAvgPool2d(1), nn.Conv2d(hidden, squeezed, 1), nn.SiLU(), nn.Conv2d(squeezed, hidden, 1), nn.Sigmoid()
+        )
+        self.project = nn.Sequential(nn.Conv2d(hidden, n_out, 1, bias=False), nn.BatchNorm2d(n_out))
+        self.adds = stride == 1 and n_in == n_out
+
+    def forward(self, x):
+        y = self.expand(x)
+        y = self.project(y * self.squeeze(y))
+        return x + y if self.adds else y
+
+
+def efficientnet_b0():
+    layers = [nn.Conv2d(3, 32, 3, 2, 1, bias=False), nn.BatchNorm2d(32), nn.SiLU()]
+    n_in = 32
+    settings = [(1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3), (6, 112, 3, 1, 5), (6, 192, 4, 2, 5)]
+    for ratio, n_out, n_blocks, stride, kernel in [*settings, (6, 320, 1, 1, 3)]:
+        for at in range(n_blocks):
+            layers.append(Squeezed(n_in, n_out, kernel, stride if at == 0 else 1, ratio))
+            n_in = n_out
+    layers += [nn.Conv2d(320, 1280, 1, bias=False), nn.BatchNorm2d(1280), nn.SiLU()]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, 1000))
+
+
+class Block(nn.Module):
+    """One layer of a transformer that normalises before it attends, as those of ViT and GPT-2 do."""
+
+    def __init__(self, width, n_heads, is_causal, approximate):
+        super().__init__()
+        self.n_heads, self.is_causal, self.approximate = n_heads, is_causal, approximate
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.output = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        def heads(y):
+            return y.view(*y.shape[:2], self.n_heads, -1).transpose(1, 2)
+
+        q, k, v = (heads(y) for y in self.qkv(self.norm1(x)).chunk(3, -1))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=self.is_causal)
+        x = x + self.output(y.transpose(1, 2).flatten(2))
+        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate=self.approximate))
+
+
+class ViT(nn.Module):
+    """ViT-B/16."""
+
+    def __init__(self, width=768):
+        super().__init__()
+        self.patches = nn.Conv2d(3, width, 16, 16)
+        self.token = nn.Parameter(torch.randn(1, 1, width) * 0.02)
+        self.positions = nn.Parameter(torch.randn(1, 197, width) * 0.02)
+        self.blocks = nn.Sequential(*(Block(width, 12, False, "none") for _ in range(12)))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 1000)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1) + self.positions
+        return self.head(self.norm(self.blocks(x))[:, 0])
+
+
+class GPT2(nn.Module):
+    """GPT-2 small."""
+
+    def __init__(self, width=768, n_words=50257):
+        super().__init__()
+        self.words, self.positions = nn.Embedding(n_words, width), nn.Embedding(1024, width)
+        nn.init.normal_(self.words.weight, std=0.02)
+        self.blocks = nn.Sequential(*(Block(width, 12, True, "tanh") for _ in range(12)))
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, words):
+        x = self.words(words) + self.positions(torch.arange(words.shape[1]))
+        return F.linear(self.norm(self.blocks(x)), self.words.weight)
+
+
+class LlamaBlock(nn.Module):
+    """One layer of a Llama: rotated queries and keys, keys and values that heads share, gated units."""
+
+    def __init__(self, width, n_heads, n_shared, hidden):
+        super().__init__()
+        self.size = width // n_heads
+        self.norm1, self.norm2 = nn.RMSNorm(width, eps=1e-5), nn.RMSNorm(width, eps=1e-5)
+        self.query, self.output = (nn.Linear(width, width, bias=False) for _ in range(2))
+        self.key, self.value = (nn.Linear(width, n_shared * self.size, bias=False) for _ in range(2))
+        self.gate, self.up = (nn.Linear(width, hidden, bias=False) for _ in range(2))
+        self.down = nn.Linear(hidden, width, bias=False)
+
+    def forward(self, x, cos, sin):
+        def heads(y):
+            return y.view(*y.shape[:2], -1, self.size).transpose(1, 2)
+
+        def rotated(y):
+            first, second = y.chunk(2, -1)
+            return y * cos + torch.cat([-second, first], -1) * sin
+
+        y = self.norm1(x)
+        q, k, v = rotated(heads(self.query(y))), rotated(heads(self.key(y))), heads(self.value(y))
+        n_groups = q.shape[1] // k.shape[1]
+        k, v = (it.repeat_interleave(n_groups, 1) for it in (k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.output(y.transpose(1, 2).flatten(2))
+        y = self.norm2(x)
+        return x + self.down(F.silu(self.gate(y)) * self.up(y))
+
+
+class Llama(nn.Module):
+    """A Llama of 100 million parameters."""
+
+    def __init__(self, width=768, n_layers=12, n_words=16000):
+        super().__init__()
+        self.words = nn.Embedding(n_words, width)
+        nn.init.normal_(self.words.weight, std=0.02)
+        self.blocks = nn.ModuleList(LlamaBlock(width, 12, 4, 2048) for _ in range(n_layers))
+        self.norm = nn.RMSNorm(width, eps=1e-5)
+        self.head = nn.Linear(width, n_words, bias=False)
+        frequencies = 10000 ** (-torch.arange(0, 64, 2) / 64)
+        angles = torch.arange(2048)[:, None] * frequencies
+        self.register_buffer("cos", angles.cos().repeat(1, 2))
+        self.register_buffer("sin", angles.sin().repeat(1, 2))
+
+    def forward(self, words):
+        x = self.words(words)
+        cos, sin = self.cos[: words.shape[1]], self.sin[: words.shape[1]]
+        for block in self.blocks:
+            x = block(x, cos, sin)
+        return self.head(self.norm(x))
+
+
 class Encoder(nn.Module):
     """One layer of a BERT as small as MiniLM."""
 
@@ -122,6 +290,10 @@ def rand(*sizes):
     return torch.randn(*sizes)
 
 
+def words(n, n_words):
+    return torch.randint(n_words, (1, n))
+
+
 # The model and its inputs.
 WORKLOADS = {
     "mm512": lambda: (Call(torch.matmul), [rand(512, 512), rand(512, 512)]),
@@ -137,16 +309,21 @@ WORKLOADS = {
     "resnet18": lambda: (resnet18(), [rand(1, 3, 224, 224)]),
     "mobilenet_v2": lambda: (mobilenet_v2(), [rand(1, 3, 224, 224)]),
     "encoder6": lambda: (nn.Sequential(*(Encoder() for _ in range(6))), [rand(1, 128, 384)]),
+    "resnet50": lambda: (resnet50(), [rand(1, 3, 224, 224)]),
+    "efficientnet_b0": lambda: (efficientnet_b0(), [rand(1, 3, 224, 224)]),
+    "vit_b16": lambda: (ViT(), [rand(1, 3, 224, 224)]),
+    "gpt2": lambda: (GPT2(), [words(64, 50257)]),
+    "llama": lambda: (Llama(), [words(64, 16000)]),
 }
 
 
 def save_tensors(path, tensors):
-    """A .safetensors file of float32 tensors."""
+    """A .safetensors file of float32 and int64 tensors."""
     header, data = {}, b""
     for name, tensor in tensors.items():
         begin = len(data)
         data += tensor.detach().contiguous().numpy().tobytes()
-        header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": [begin, len(data)]}
+        header[name] = {"dtype": {torch.float32: "F32", torch.int64: "I64"}[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, len(data)]}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as file:
