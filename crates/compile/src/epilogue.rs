@@ -48,20 +48,25 @@ pub(crate) fn number(operand: Option<&Operand>) -> Option<f64> {
     }
 }
 
-/// Whether this is a tensor of the program that no step writes, of float32 and with these sizes.
-pub(crate) fn is_weight(plan: &Plan, uses: &Uses, id: TensorId, sizes: Option<&[usize]>) -> bool {
+/// Whether this is a tensor of the program that no step writes, of this dtype and with these sizes.
+pub(crate) fn is_weight(plan: &Plan, uses: &Uses, id: TensorId, dtype: DType, sizes: Option<&[usize]>) -> bool {
     let view = plan.tensor(id);
     let is_constant = matches!(plan.buffer(view.buffer), Buffer::Constant(_));
     is_constant
         && uses.buffer(view.buffer).writers.is_empty()
-        && view.dtype == DType::Float32
+        && view.dtype == dtype
         && view.known().is_some_and(|it| sizes.is_none_or(|sizes| it.sizes[..] == *sizes))
 }
 
 /// The sizes of a row-major tensor of float32 whose sizes are numbers.
 pub(crate) fn dense_sizes(plan: &Plan, id: TensorId) -> Option<Vec<usize>> {
+    dense_sizes_of(plan, id, DType::Float32)
+}
+
+/// As [`dense_sizes`], of this dtype.
+pub(crate) fn dense_sizes_of(plan: &Plan, id: TensorId, dtype: DType) -> Option<Vec<usize>> {
     let view = plan.tensor(id);
-    let extent = view.known().filter(|it| view.dtype == DType::Float32 && it.is_row_major())?;
+    let extent = view.known().filter(|it| view.dtype == dtype && it.is_row_major())?;
     Some(extent.sizes.to_vec())
 }
 
@@ -94,15 +99,16 @@ impl Chain {
 
     /// Takes the step, if it is one that can follow.
     fn take(&mut self, plan: &Plan, uses: &Uses, at: usize, norm_channels: Option<usize>) -> bool {
+        let dtype = plan.tensor(self.result).dtype;
         let followed = || {
             let (op, args, results) = call(plan, at)?;
             let result = tensor(results.first())?;
             if self.epilogue.activation != Activation::Identity || self.is_changed_before(plan, uses, at) {
                 return None;
             }
-            let sizes = dense_sizes(plan, result)?;
+            let sizes = dense_sizes_of(plan, result, dtype)?;
             // Images stay images: only rows may be seen in other sizes.
-            if norm_channels.is_some() && dense_sizes(plan, self.result)? != sizes {
+            if norm_channels.is_some() && dense_sizes_of(plan, self.result, dtype)? != sizes {
                 return None;
             }
             let mut epilogue = self.epilogue.clone();
@@ -115,9 +121,9 @@ impl Chain {
                     let norm = batch_norm(args).filter(|_| epilogue.norm.is_none() && epilogue.residual.is_none())?;
                     let parameters = norm.weight.iter().chain(&norm.bias).chain([&norm.mean, &norm.var]);
                     let sizes = [norm_channels.unwrap_or_default()];
-                    if !parameters.into_iter().all(|it| is_weight(plan, uses, *it, Some(&sizes)))
+                    if !parameters.into_iter().all(|it| is_weight(plan, uses, *it, dtype, Some(&sizes)))
                         || results[1..].iter().any(is_read)
-                        || self.seen(plan, args.first())? != dense_sizes(plan, self.result)?
+                        || self.seen(plan, args.first())? != dense_sizes_of(plan, self.result, dtype)?
                     {
                         return None;
                     }
@@ -131,15 +137,15 @@ impl Chain {
                         (_, _) => return None,
                     };
                     let view = plan.tensor(other);
-                    let is_like = view.dtype == DType::Float32 && view.known()?.sizes[..] == sizes[..];
+                    let is_like = view.dtype == dtype && view.known()?.sizes[..] == sizes[..];
                     // The residual of a convolution is laid out anew; that of a product is taken as it is.
-                    let is_placed = norm_channels.is_some() || dense_sizes(plan, other).is_some();
+                    let is_placed = norm_channels.is_some() || dense_sizes_of(plan, other, dtype).is_some();
                     // A number for each column of a product, which has no bias yet.
-                    let columns = dense_sizes(plan, self.result)?.pop();
+                    let columns = dense_sizes_of(plan, self.result, dtype)?.pop();
                     let is_bias = norm_channels.is_none()
                         && epilogue.bias.is_none()
                         && sizes.last() == columns.as_ref()
-                        && is_weight(plan, uses, other, columns.as_ref().map(std::slice::from_ref));
+                        && is_weight(plan, uses, other, dtype, columns.as_ref().map(std::slice::from_ref));
                     if !is_sum || seen != sizes || !(is_bias || is_like && is_placed) {
                         return None;
                     }
@@ -164,9 +170,10 @@ impl Chain {
     /// The sizes in which an operand looks at all of what the chain gives; a reader may see it in other sizes than it was given.
     fn seen(&self, plan: &Plan, operand: Option<&Operand>) -> Option<Vec<usize>> {
         let id = tensor(operand).filter(|it| plan.tensor(*it).buffer == plan.tensor(self.result).buffer)?;
+        let dtype = plan.tensor(self.result).dtype;
         let n_elements = |sizes: &[usize]| sizes.iter().product::<usize>();
-        let whole = n_elements(&dense_sizes(plan, self.result)?);
-        dense_sizes(plan, id).filter(|it| n_elements(it) == whole)
+        let whole = n_elements(&dense_sizes_of(plan, self.result, dtype)?);
+        dense_sizes_of(plan, id, dtype).filter(|it| n_elements(it) == whole)
     }
 
     /// Whether something that a step reads is written between it and step `at`.

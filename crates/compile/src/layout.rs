@@ -130,8 +130,8 @@ fn convolution(plan: &Plan, uses: &Uses, taken: &HashSet<usize>, at: usize) -> O
     let image = plan.tensor(input);
     let is_image = |it: &Extent| it.sizes.len() == 4 && !it.sizes.contains(&0);
     let is_image = image.dtype == DType::Float32 && image.known().as_ref().is_some_and(is_image);
-    let are_weights =
-        is_weight(plan, uses, weight, None) && bias.is_none_or(|it| is_weight(plan, uses, it, Some(&[sizes[1]])));
+    let are_weights = is_weight(plan, uses, weight, DType::Float32, None)
+        && bias.is_none_or(|it| is_weight(plan, uses, it, DType::Float32, Some(&[sizes[1]])));
     let Some(Operand::Int(groups)) = args.get(8) else { return None };
     let groups = usize::try_from(*groups).ok()?;
     if !is_image || !are_weights || sizes.contains(&0) {

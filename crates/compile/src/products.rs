@@ -1,8 +1,9 @@
 //! Products with constant weights, and what follows them, as one step each.
 
-use crate::epilogue::{Chain, call, dense_sizes, is_weight, optional, tensor};
+use crate::epilogue::{Chain, call, dense_sizes_of, is_weight, optional, tensor};
 use crate::uses::Uses;
 use std::collections::{HashMap, HashSet};
+use tracefx_core::DType;
 use tracefx_ops::Registry;
 use tracefx_plan::{Action, Fused, Operand, Plan, Product, TensorId, TensorView};
 
@@ -59,8 +60,10 @@ fn product(plan: &Plan, uses: &Uses, taken: &HashSet<usize>, at: usize) -> Optio
         _ => {}
     }
     let n = weight.known().filter(|it| it.sizes.len() == 2)?.sizes[1];
-    let are_weights = is_weight(plan, uses, rhs, None) && bias.is_none_or(|it| is_weight(plan, uses, it, Some(&[n])));
-    let (left, sizes) = (dense_sizes(plan, lhs)?, dense_sizes(plan, result)?);
+    let dtype = Some(weight.dtype).filter(|it| matches!(it, DType::Float32 | DType::Float16 | DType::BFloat16))?;
+    let are_weights =
+        is_weight(plan, uses, rhs, dtype, None) && bias.is_none_or(|it| is_weight(plan, uses, it, dtype, Some(&[n])));
+    let (left, sizes) = (dense_sizes_of(plan, lhs, dtype)?, dense_sizes_of(plan, result, dtype)?);
     // A vector has no rows.
     if !are_weights || left.len() < 2 || sizes.len() != left.len() || sizes.contains(&0) || left.contains(&0) {
         return None;

@@ -85,7 +85,7 @@ impl<T> ConvolutionLayer<T> {
     }
 }
 
-/// A product of matrices in float32: `result = epilogue(lhs @ rhs)`.
+/// A product of matrices in float32, or all of its tensors in float16 or bfloat16: `result = epilogue(lhs @ rhs)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Product<T> {
     /// The rows, `[M, K]`, row-major.

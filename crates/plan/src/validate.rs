@@ -100,10 +100,16 @@ impl Plan {
 
     /// What a fused step computes goes by the sizes of its tensors, which are numbers.
     fn check_fused(&self, fused: &Fused<TensorId>) -> Result<()> {
+        let dtype = match fused {
+            Fused::Product(it) if matches!(self.tensor(it.lhs).dtype, DType::Float16 | DType::BFloat16) => {
+                self.tensor(it.lhs).dtype
+            }
+            _ => DType::Float32,
+        };
         let sizes = |id: TensorId| -> Result<Dims> {
             let view = self.tensor(id);
-            let extent = view.known().filter(|_| view.dtype == DType::Float32);
-            let what = || invalid(format!("%{} is not of float32, or the data decides its sizes", id.0));
+            let extent = view.known().filter(|_| view.dtype == dtype);
+            let what = || invalid(format!("%{} is not of {}, or the data decides its sizes", id.0, dtype.name()));
             extent.map(|it| it.sizes).ok_or_else(what)
         };
         let whole = |id: TensorId| match self.tensor(id).known() {

@@ -3,7 +3,7 @@
 use crate::reference::{Net, check, noise, snapshot};
 use std::sync::Arc;
 use tracefx_compile::{Precision, compile};
-use tracefx_core::Tensor;
+use tracefx_core::{DType, Tensor};
 use tracefx_cpu::kernels;
 use tracefx_exec::{BoundPlan, Executor, Interpreter, LOOP_STEPS, Preparations, plan};
 use tracefx_ir::{Arg, Attribute, GraphModule, NodeId, TensorMeta};
@@ -25,6 +25,48 @@ fn feed_forward() -> GraphModule {
 fn a_feed_forward_block_is_two_steps() {
     let plan = check(&feed_forward(), &[noise(&[2, 3, 8], 0)], Precision::Fast);
     snapshot("a_feed_forward_block_is_two_steps", &plan);
+}
+
+/// The same numbers in another dtype.
+fn to(dtype: DType, it: &Tensor) -> Tensor {
+    let options = [("dtype".into(), Value::DType(dtype))];
+    let made =
+        Executor::new(registry(), kernels()).call("aten._to_copy.default", &[Value::Tensor(it.clone())], &options);
+    match made.unwrap().pop() {
+        Some(Value::Tensor(it)) => it,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn products_of_halves_are_steps_of_halves() {
+    let executor = Executor::new(registry(), kernels());
+    for (dtype, digits) in [(DType::Float16, 10), (DType::BFloat16, 7)] {
+        let mut module = feed_forward();
+        for attribute in module.attributes.values_mut() {
+            if let Attribute::Tensor { tensor, .. } = attribute {
+                *tensor = to(dtype, tensor);
+            }
+        }
+        let inputs = [Value::Tensor(to(dtype, &noise(&[2, 3, 8], 0)))];
+        let metas = inputs.each_ref().map(|it| it.map(&mut TensorMeta::of));
+        let traced = plan(&module, &metas, registry(), kernels()).unwrap();
+        let plan = compile(traced, registry(), kernels(), Precision::Fast);
+        plan.validate().unwrap();
+        let text = plan.to_string();
+        assert_eq!((plan.steps.len(), text.matches("product(").count()), (2, 2), "{text}");
+        let floats = |it: Value<Tensor>| {
+            let mut res = Vec::new();
+            it.for_each_tensor(&mut |it| res.extend(to(DType::Float32, it).to_vec::<f32>().unwrap()));
+            res
+        };
+        let want = floats(Interpreter::new(&module, executor).run(&inputs).unwrap());
+        let mut bound = BoundPlan::new(Arc::new(plan), registry(), kernels()).unwrap();
+        let got = floats(bound.run(executor, &inputs, LOOP_STEPS, &mut |_, _| Ok(())).unwrap());
+        let largest = want.iter().fold(1.0f32, |a, b| a.max(b.abs()));
+        let is_near = |(a, b): (&f32, &f32)| (a - b).abs() <= 4.0 * largest * 2f32.powi(-digits);
+        assert!(got.len() == want.len() && got.iter().zip(&want).all(is_near), "{got:?} {want:?}");
+    }
 }
 
 #[test]

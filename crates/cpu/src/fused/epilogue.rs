@@ -6,9 +6,10 @@ use crate::gemm::Start;
 use crate::numeric::activation::Activation as _;
 use crate::numeric::elementary::Elementary;
 use crate::numeric::isa::{self, Isa, Work};
+use crate::numeric::map::cast;
 use crate::numeric::number::Real;
 use tracefx_core::allocate::collected;
-use tracefx_core::{Result, Tensor};
+use tracefx_core::{DType, Result, Tensor};
 use tracefx_plan::{Activation, Epilogue};
 
 /// Bias and batch normalisation as a factor and an addend of each channel.
@@ -23,7 +24,7 @@ impl Folded {
     /// # Errors
     /// `OutOfMemory`.
     pub(super) fn new(epilogue: &Epilogue<Tensor>) -> Result<Self> {
-        let numbers = |it: &Option<Tensor>| it.as_ref().map(Tensor::to_vec::<f32>).transpose();
+        let numbers = |it: &Option<Tensor>| it.as_ref().map(|it| cast(it, DType::Float32)?.to_vec::<f32>()).transpose();
         let bias = numbers(&epilogue.bias)?;
         let Some(norm) = &epilogue.norm else { return Ok(Folded { scale: None, bias }) };
         let (weight, shift) = (numbers(&norm.weight)?, numbers(&norm.bias)?);

@@ -20,12 +20,12 @@ mod winograd;
 
 use crate::fused::convolution::ConvolutionKernel;
 use crate::fused::epilogue::Tail;
-use crate::fused::product::ProductKernel;
+use crate::fused::product::{NarrowProduct, ProductKernel};
 use crate::loops;
 use crate::numeric::dense::{self, Dense};
-use tracefx_core::{DType, Diagnostic, Result, Tensor};
+use tracefx_core::{DType, Diagnostic, Element, Result, Tensor, bf16, f16};
 use tracefx_exec::PreparedFused;
-use tracefx_plan::{Epilogue, Fused};
+use tracefx_plan::{Epilogue, Fused, Product};
 
 /// What a step stays.
 const SAME: &str = "a step is run as what it was prepared as";
@@ -33,13 +33,17 @@ const SAME: &str = "a step is run as what it was prepared as";
 /// Packs the parameters of a step.
 ///
 /// # Errors
-/// `NotImplemented` for other dtypes than float32; `OutOfMemory`.
+/// `NotImplemented` for other dtypes than float32, of products also than float16 and bfloat16; `OutOfMemory`.
 pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
     let is_loop = matches!(step, Fused::Loop(_));
     // Which scores count, a mask may say in bools.
     let mask = if let Fused::Attention(it) = step { it.mask.as_ref() } else { None };
     let is_bool = |it: &Tensor| mask.is_some_and(|mask| std::ptr::eq(mask, it)) && it.dtype() == DType::Bool;
-    let is_other = |it: &&Tensor| !is_loop && it.dtype() != DType::Float32 && !is_bool(it);
+    let dtype = match step {
+        Fused::Product(it) if matches!(it.lhs.dtype(), DType::Float16 | DType::BFloat16) => it.lhs.dtype(),
+        _ => DType::Float32,
+    };
+    let is_other = |it: &&Tensor| !is_loop && it.dtype() != dtype && !is_bool(it);
     if let Some(it) = step.inputs().into_iter().chain(step.results()).find(is_other) {
         return Err(Diagnostic::unsupported_dtype(it.dtype(), step.name()));
     }
@@ -65,6 +69,8 @@ pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
                 run(&it.input, epilogue, &it.result, |input, tail, out| kernel.run(input, tail, out))
             }))
         }
+        Fused::Product(it) if dtype == DType::Float16 => narrow_product::<f16>(it),
+        Fused::Product(it) if dtype == DType::BFloat16 => narrow_product::<bf16>(it),
         Fused::Product(it) => {
             let kernel = ProductKernel::new(it)?;
             Ok(Box::new(move |step| {
@@ -73,6 +79,14 @@ pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
             }))
         }
     }
+}
+
+fn narrow_product<S: Element>(step: &Product<Tensor>) -> Result<Box<PreparedFused>> {
+    let kernel = NarrowProduct::<S>::new(step)?;
+    Ok(Box::new(move |step| {
+        let Fused::Product(it) = step else { unreachable!("{SAME}") };
+        kernel.run(it)
+    }))
 }
 
 /// Gives the elements of the tensors that a run reads and writes to `body`.

@@ -4,8 +4,9 @@
 use super::prepare;
 use crate::agreement::config;
 use crate::numeric::isa::Level;
+use crate::numeric::map::cast;
 use proptest::prelude::*;
-use tracefx_core::{Tensor, contiguous_strides};
+use tracefx_core::{DType, Tensor, contiguous_strides};
 use tracefx_plan::{Activation, BatchNorm, Convolution, ConvolutionLayer, Epilogue, Fused, Product};
 
 fn numbers(n: usize, seed: usize) -> Vec<f32> {
@@ -462,5 +463,54 @@ fn threads_do_not_change_results() {
             step.results()[0].to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>()
         };
         assert_eq!(of(1), of(4));
+    }
+}
+
+/// The bytes of what a step gives, on each instruction set.
+fn bytes_on_each(step: &Fused<Tensor>, dtype: DType) -> Vec<Vec<u8>> {
+    let run = || {
+        let run = prepare(step).unwrap();
+        (0..2).for_each(|_| run(step).unwrap());
+        cast(step.results()[0], dtype).unwrap().to_bytes().unwrap()
+    };
+    Level::on_each(run).into_iter().map(|(_, bytes)| bytes).collect()
+}
+
+proptest! {
+    #![proptest_config(config(96))]
+
+    #[test]
+    fn a_product_of_halves_is_that_of_the_same_numbers_in_float32_rounded_once(
+        m in prop_oneof![0usize..6, 0usize..50, 140usize..150],
+        n in prop_oneof![0usize..70, 500usize..530],
+        k in prop_oneof![1usize..40, 250usize..270, 510usize..520],
+        [bias, residual]: [bool; 2],
+        activation in activation(),
+        order in 0..3,
+        is_brain: bool,
+    ) {
+        let dtype = if is_brain { DType::BFloat16 } else { DType::Float16 };
+        let rhs = match order {
+            0 => tensor(&[k, n], 2),
+            1 => turned(&tensor(&[k, n], 2)),
+            _ => tensor(&[k, 2 * n], 2).as_strided(&[k, n], &[2 * n, 2], 0).unwrap(),
+        };
+        let narrow = Fused::Product(Product {
+            lhs: shifted(&tensor(&[m, k], 1)),
+            rhs,
+            epilogue: epilogue([bias, false, false, false, residual], activation, &[m, n]),
+            result: result(&[m, n]),
+        });
+        // The same strides where there are elements, and the numbers that halves are.
+        let narrow = narrow.try_map(&mut |it| {
+            let all = cast(&it.as_strided(&[it.storage().len() / 4], &[1], 0)?, dtype)?;
+            all.as_strided(it.sizes(), it.strides(), it.offset())
+        });
+        let narrow = narrow.unwrap();
+        let wide = narrow.try_map(&mut |it| {
+            let all = cast(&it.as_strided(&[it.storage().len() / 2], &[1], 0)?, DType::Float32)?;
+            all.as_strided(it.sizes(), it.strides(), it.offset())
+        });
+        prop_assert_eq!(bytes_on_each(&narrow, dtype), bytes_on_each(&wide.unwrap(), dtype));
     }
 }

@@ -126,7 +126,7 @@ const DEPTH: usize = 1024;
 
 /// The rows of the left side that are multiplied with a panel before the next one: a block of them, and of the right side,
 /// fill half of a small second-level cache.
-const ROWS: usize = 144;
+pub(super) const ROWS: usize = 144;
 
 /// The columns of the right side in a block, in panels.
 const MOST_PANELS: usize = 16;
@@ -170,8 +170,8 @@ impl<T: GemmElement, L: LhsRows<T>, C: RhsColumns<T>, E: Epilogue<T>> BlockedGem
     /// One part with its own columns.
     fn columns(&self, cols: Range<usize>) -> Result<()> {
         let Extent { m, k, .. } = self.size;
-        let [_, width] = self.level.run(TileShape(PhantomData::<T>));
-        let (n_cols, depth) = (cols.len().next_multiple_of(width), depth::<T>());
+        let width = panel_width::<T>(self.level);
+        let (n_cols, depth) = (cols.len().next_multiple_of(width), block_depth::<T>());
         scratch::with::<T, _>(n_cols * depth.min(k), |packed| {
             for first in (0..k).step_by(depth) {
                 let depth = first..k.min(first + depth);
@@ -186,7 +186,7 @@ impl<T: GemmElement, L: LhsRows<T>, C: RhsColumns<T>, E: Epilogue<T>> BlockedGem
     /// Lays out all columns, `n_cols` with those that fill the last panel, and shares the rows.
     fn in_rows(&self, n_cols: usize, n_rows: usize) -> Result<()> {
         let Extent { m, n, k } = self.size;
-        let depth = depth::<T>();
+        let depth = block_depth::<T>();
         let block = |at: usize| at * depth..k.min((at + 1) * depth);
         scratch::with::<T, _>(n_cols * k, |packed| {
             parallel::parts_mut(packed, n_cols * depth, |at, packed| {
@@ -231,16 +231,15 @@ impl<T: GemmElement> PackedRhs<T> {
 
     /// The elements of the panels of `k` rows of `n` columns.
     pub(crate) fn room(level: Level, n: usize, k: usize) -> usize {
-        let [_, width] = level.run(TileShape(PhantomData::<T>));
-        n.next_multiple_of(width) * k
+        n.next_multiple_of(panel_width::<T>(level)) * k
     }
 }
 
 impl<'a, T: GemmElement> PackedRhs<T, &'a [T]> {
     /// Lays out `k` rows of `n` columns in these elements, of which there are as many as [`PackedRhs::room`] says.
     pub(crate) fn within<C: RhsColumns<T>>(level: Level, n: usize, k: usize, rhs: &C, panels: &'a mut [T]) -> Self {
-        let [_, width] = level.run(TileShape(PhantomData::<T>));
-        let (n_cols, block) = (n.next_multiple_of(width), depth::<T>());
+        let width = panel_width::<T>(level);
+        let (n_cols, block) = (n.next_multiple_of(width), block_depth::<T>());
         parallel::parts_mut(panels, (n_cols * block).max(1), |at, packed| {
             let first = at / n_cols;
             level.run(Pack { rhs, cols: 0..n, depth: first..k.min(first + block), packed });
@@ -263,28 +262,18 @@ impl<T: GemmElement, L: LhsRows<T>, P: Deref<Target = [T]> + Sync, E: Epilogue<T
             n <= self.rhs.n && k <= self.rhs.k && self.level == self.rhs.level,
             "the right side is laid out for this"
         );
-        let [height, width] = self.level.run(TileShape(PhantomData::<T>));
-        let n_panels = n.div_ceil(width);
-        if m * n * k <= SHARED {
-            self.part(0..m, 0..n);
-        } else if n_panels >= 8 || m < 8 * height {
-            let n_cols = panels_of_a_part(self.size, n_panels) * width;
-            parallel::for_each(n.div_ceil(n_cols), |part| self.part(0..m, part * n_cols..n.min((part + 1) * n_cols)));
-        } else {
-            let n_rows = m.div_ceil(8).next_multiple_of(height).max(4 * height);
-            parallel::for_each(m.div_ceil(n_rows), |part| self.part(part * n_rows..m.min((part + 1) * n_rows), 0..n));
-        }
+        self.share(&|rows, cols| self.part(rows, cols));
     }
 
     /// Some rows of the left side with some columns, which begin a panel. A block of rows is complete before the next one
     /// begins, so that its sums stay in the cache.
     fn part(&self, rows: Range<usize>, cols: Range<usize>) {
-        let [_, width] = self.level.run(TileShape(PhantomData::<T>));
+        let width = panel_width::<T>(self.level);
         let n_cols = self.rhs.n.next_multiple_of(width);
         for first in rows.clone().step_by(ROWS) {
             let rows = first..rows.end.min(first + ROWS);
-            for first in (0..self.size.k).step_by(depth::<T>()) {
-                let panel = depth::<T>().min(self.rhs.k - first);
+            for first in (0..self.size.k).step_by(block_depth::<T>()) {
+                let panel = block_depth::<T>().min(self.rhs.k - first);
                 let depth = first..self.size.k.min(first + panel);
                 let block = &self.rhs.panels[first * n_cols..][..n_cols * panel];
                 let packed = &block[cols.start * panel..][..cols.len().next_multiple_of(width) * panel];
@@ -294,9 +283,32 @@ impl<T: GemmElement, L: LhsRows<T>, P: Deref<Target = [T]> + Sync, E: Epilogue<T
     }
 }
 
-impl<T: GemmElement, L: LhsRows<T>, C, E: Epilogue<T>> BlockedGemm<'_, T, L, C, E> {
+impl<T: GemmElement, L: LhsRows<T>, C: Sync, E: Epilogue<T>> BlockedGemm<'_, T, L, C, E> {
+    /// Has `part` compute rows and columns, which begin a panel, on as many threads as there are and the sizes are worth.
+    pub(super) fn share(&self, part: &(dyn Fn(Range<usize>, Range<usize>) + Sync)) {
+        let Extent { m, n, k } = self.size;
+        let [height, width] = self.level.run(TileShape(PhantomData::<T>));
+        let n_panels = n.div_ceil(width);
+        if m * n * k <= SHARED {
+            part(0..m, 0..n);
+        } else if n_panels >= 8 || m < 8 * height {
+            let n_cols = panels_of_a_part(self.size, n_panels) * width;
+            parallel::for_each(n.div_ceil(n_cols), |at| part(0..m, at * n_cols..n.min((at + 1) * n_cols)));
+        } else {
+            let n_rows = m.div_ceil(8).next_multiple_of(height).max(4 * height);
+            parallel::for_each(m.div_ceil(n_rows), |at| part(at * n_rows..m.min((at + 1) * n_rows), 0..n));
+        }
+    }
+
     /// With panels of `panel` rows, the first of which these are.
-    fn multiply(&self, rows: Range<usize>, cols: Range<usize>, depth: Range<usize>, panel: usize, packed: &[T]) {
+    pub(super) fn multiply(
+        &self,
+        rows: Range<usize>,
+        cols: Range<usize>,
+        depth: Range<usize>,
+        panel: usize,
+        packed: &[T],
+    ) {
         let (target, lhs, start) = (&self.target, self.lhs, self.start.at(depth.start));
         // An epilogue follows the last terms alone.
         let epilogue = (depth.end == self.size.k).then_some(&self.epilogue);
@@ -305,8 +317,14 @@ impl<T: GemmElement, L: LhsRows<T>, C, E: Epilogue<T>> BlockedGemm<'_, T, L, C, 
 }
 
 /// The rows of a block of the right side.
-fn depth<T>() -> usize {
+pub(super) fn block_depth<T>() -> usize {
     (DEPTH / size_of::<T>()).min(256)
+}
+
+/// The columns of a panel.
+pub(super) fn panel_width<T: GemmElement>(level: Level) -> usize {
+    let [_, width] = level.run(TileShape(PhantomData::<T>));
+    width
 }
 
 /// Runs a block with `$M` and `$N` bound to the rows and columns of a tile that the registers of `$I` hold beside a row of

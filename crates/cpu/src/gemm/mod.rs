@@ -5,6 +5,7 @@
 
 pub(crate) mod blocked;
 mod gemv;
+pub(crate) mod narrow;
 pub(crate) mod output_view;
 
 use crate::gemm::blocked::{BlockedGemm, PackedRhs};

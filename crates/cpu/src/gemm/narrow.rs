@@ -1,0 +1,90 @@
+//! Products in float32 whose right side stays in float16 or bfloat16 in memory, which is what a product of few rows reads: a token
+//! of a language model reads each weight once. A panel at a time is widened into the first-level cache, and then multiplied as
+//! any other.
+
+use crate::gemm::MatrixView;
+use crate::gemm::blocked::{BlockedGemm, Epilogue, LhsRows, ROWS, block_depth, panel_width};
+use crate::numeric::isa::{Level, prefetch_to_second_level};
+use crate::numeric::map::convert_all;
+use crate::numeric::parallel;
+use bytemuck::cast_slice;
+use std::ops::Range;
+use tracefx_core::allocate::filled;
+use tracefx_core::{Element, Result};
+
+/// The most elements of a panel: as many as the widest tile has columns, in a block of rows.
+const MOST: usize = 32 * 256;
+
+/// The rows of a panel that are laid out at a time, so that neither what is read nor what is written leaves the cache on the way.
+const TURNED: usize = 16;
+
+/// The right side of products, laid out as [`PackedRhs`](crate::gemm::blocked::PackedRhs) lays it out, in its own dtype.
+pub(crate) struct NarrowRhs<S> {
+    pub(crate) level: Level,
+    n: usize,
+    k: usize,
+    panels: Vec<S>,
+}
+
+impl<S: Element> NarrowRhs<S> {
+    /// Lays out `k` rows of `n` columns.
+    ///
+    /// # Errors
+    /// `OutOfMemory` where there is no room for them.
+    pub(crate) fn new(level: Level, n: usize, k: usize, rhs: MatrixView<'_, S>) -> Result<Self> {
+        let width = panel_width::<f32>(level);
+        let (n_cols, depth) = (n.next_multiple_of(width), block_depth::<f32>());
+        let mut panels = filled(S::zeroed(), n_cols * k)?;
+        parallel::parts_mut(&mut panels, (n_cols * depth).max(1), |at, block| {
+            let first = at / n_cols;
+            for (at, panel) in block.chunks_mut(width * depth.min(k - first)).enumerate() {
+                for (step, rows) in panel.chunks_mut(width * TURNED).enumerate() {
+                    let (row, col) = (first + step * TURNED, at * width);
+                    for j in 0..width.min(n - col) {
+                        let from = rhs.data[row * rhs.row + (col + j) * rhs.col..].iter().step_by(rhs.row.max(1));
+                        rows.iter_mut().skip(j).step_by(width).zip(from).for_each(|(to, from)| *to = *from);
+                    }
+                }
+            }
+        });
+        Ok(NarrowRhs { level, n, k, panels })
+    }
+}
+
+impl<S: Element, L: LhsRows<f32>, E: Epilogue<f32>> BlockedGemm<'_, f32, L, NarrowRhs<S>, E> {
+    /// As [`BlockedGemm::run_packed`].
+    ///
+    /// # Panics
+    /// When the right side has other rows or columns.
+    pub(crate) fn run_narrow(&self) {
+        assert!(self.lhs.has(self.size.m, self.size.k), "the left side lies in rows");
+        let is_alike = (self.size.n, self.size.k, self.level) == (self.rhs.n, self.rhs.k, self.rhs.level);
+        assert!(is_alike, "the right side is laid out for this");
+        self.share(&|rows, cols| self.narrow_part(rows, cols));
+    }
+
+    /// Some rows of the left side with some columns, which begin a panel.
+    fn narrow_part(&self, rows: Range<usize>, cols: Range<usize>) {
+        let width = panel_width::<f32>(self.level);
+        let (n_cols, depth) = (self.rhs.n.next_multiple_of(width), block_depth::<f32>());
+        let mut wide = [0.0; MOST];
+        for first in rows.clone().step_by(ROWS) {
+            let rows = first..rows.end.min(first + ROWS);
+            for first in (0..self.size.k).step_by(depth) {
+                let depth = first..self.size.k.min(first + depth);
+                let block = &self.rhs.panels[first * n_cols + cols.start * depth.len()..];
+                let mut panels = block.chunks_exact(width * depth.len()).peekable();
+                for first in cols.clone().step_by(width) {
+                    let Some(panel) = panels.next() else { return };
+                    let wide = &mut wide[..panel.len()];
+                    if let Some(next) = panels.peek() {
+                        next.chunks(32).for_each(|it| prefetch_to_second_level(cast_slice(it)));
+                    }
+                    convert_all(panel, wide);
+                    let cols = first..cols.end.min(first + width);
+                    self.multiply(rows.clone(), cols, depth.clone(), depth.len(), wide);
+                }
+            }
+        }
+    }
+}
