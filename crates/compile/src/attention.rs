@@ -283,7 +283,7 @@ impl Scope<'_> {
                 };
                 Some((source, factor?))
             }
-            Action::Fused(_) | Action::ControlFlow { .. } => None,
+            Action::Update { .. } | Action::Fused(_) | Action::ControlFlow { .. } => None,
         }
     }
 

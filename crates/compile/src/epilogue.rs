@@ -21,7 +21,7 @@ pub(crate) struct Chain {
 pub(crate) fn call(plan: &Plan, at: usize) -> Option<(&str, &[Operand], &[Operand])> {
     match &plan.steps[at].action {
         Action::Call { op, args, results } => Some((op, args, results)),
-        Action::Fused(_) | Action::Copy { .. } | Action::ControlFlow { .. } => None,
+        Action::Update { .. } | Action::Fused(_) | Action::Copy { .. } | Action::ControlFlow { .. } => None,
     }
 }
 

@@ -349,7 +349,7 @@ fn opaque(plan: &Plan, registry: &Registry, kernels: &Kernels) -> HashSet<Buffer
         !registry.get(op).is_some_and(is_plain) || kernels.get(op).is_none() || op.contains("as_strided")
     };
     let is_opaque = |action: &Action| match action {
-        Action::Call { op, .. } => goes_by_strides(op),
+        Action::Call { op, .. } | Action::Update { op, .. } => goes_by_strides(op),
         Action::ControlFlow { .. } => true,
         Action::Fused(_) | Action::Copy { .. } => false,
     };

@@ -80,7 +80,7 @@ impl Member {
                 reads.push(*from);
                 (None, *to)
             }
-            Action::Fused(_) | Action::ControlFlow { .. } => return None,
+            Action::Update { .. } | Action::Fused(_) | Action::ControlFlow { .. } => return None,
         };
         let is_new = matches!(plan.buffer(plan.tensor(writes).buffer), Buffer::Scratch | Buffer::Result);
         let target = plan.tensor(writes).known().filter(|it| is_new && it.is_row_major())?;

@@ -9,8 +9,14 @@ use tracefx_plan::{Action, Buffer, BufferId, Operand, Plan, TensorId};
 #[derive(Debug)]
 pub(crate) struct Uses {
     buffers: Vec<BufferUses>,
-    /// The steps that write to memory of the program or of whoever runs it, where one buffer may be the memory of another too.
+    /// The steps that write to memory of the program or of whoever runs it, where one buffer may be the memory of another too: one that
+    /// is not [alone](Plan::alone).
     pub(crate) outer_writers: Vec<usize>,
+}
+
+/// Whether another buffer may be the memory of this one too.
+fn may_be_shared(plan: &Plan, id: BufferId) -> bool {
+    matches!(plan.buffer(id), Buffer::Input(_) | Buffer::Constant(_)) && !plan.alone.contains(&id)
 }
 
 /// Whether one of these steps, which are in order, is among those of a range.
@@ -56,6 +62,12 @@ impl Uses {
                     args.iter().for_each(|it| it.for_each_tensor(&mut |id| buffers[buffer(id)].readers.push(at)));
                     results.iter().for_each(|it| it.for_each_tensor(&mut |id| buffers[buffer(id)].writers.push(at)));
                 }
+                Action::Update { args, .. } => {
+                    args.iter().for_each(|it| it.for_each_tensor(&mut |id| buffers[buffer(id)].readers.push(at)));
+                    args.iter().take(1).for_each(|it| {
+                        it.for_each_tensor(&mut |id| buffers[buffer(id)].writers.push(at));
+                    });
+                }
                 Action::Fused(fused) => {
                     fused.inputs().into_iter().for_each(|it| buffers[buffer(*it)].readers.push(at));
                     fused.results().into_iter().for_each(|it| buffers[buffer(*it)].writers.push(at));
@@ -75,19 +87,16 @@ impl Uses {
         for (uses, buffer) in buffers.iter_mut().zip(&plan.buffers) {
             uses.is_outer |= matches!(buffer, Buffer::Input(_) | Buffer::Constant(_));
         }
-        let is_outer = |it: &Buffer| matches!(it, Buffer::Input(_) | Buffer::Constant(_));
-        let outer = buffers.iter().zip(&plan.buffers).filter(|(_, buffer)| is_outer(buffer));
-        let mut outer_writers: Vec<usize> = outer.flat_map(|(uses, _)| uses.writers.iter().copied()).collect();
+        let is_shared = |at: &usize| may_be_shared(plan, BufferId(*at as u32));
+        let shared = (0..buffers.len()).filter(is_shared);
+        let mut outer_writers: Vec<usize> = shared.flat_map(|at| buffers[at].writers.iter().copied()).collect();
         outer_writers.sort_unstable();
         Uses { buffers, outer_writers }
     }
 
     /// The steps that may write to a buffer.
     pub(crate) fn writers(&self, plan: &Plan, id: BufferId) -> &[usize] {
-        match plan.buffer(id) {
-            Buffer::Input(_) | Buffer::Constant(_) => &self.outer_writers,
-            Buffer::Scratch | Buffer::Result | Buffer::Made => &self.buffer(id).writers,
-        }
+        if may_be_shared(plan, id) { &self.outer_writers } else { &self.buffer(id).writers }
     }
 
     /// The only step that reads a tensor of the plan, which one step writes.

@@ -60,6 +60,9 @@ impl PlanReport {
                     read.insert(plan.tensor(*id).buffer, *n);
                 }
             }
+            if let Action::Update { args, .. } = &step.action {
+                changed_alone(&mut all, args);
+            }
             let mut results = Vec::new();
             step.action.for_each_written(&mut |id| {
                 let view = plan.tensor(id);
@@ -67,6 +70,7 @@ impl PlanReport {
             });
             let name = match &step.action {
                 Action::Call { op, .. } | Action::ControlFlow { op, .. } => op.to_string(),
+                Action::Update { op, .. } => format!("{op} in place"),
                 Action::Fused(Fused::Loop(it)) => match &it.code[..] {
                     [only] => format!("loop of {}", only.op),
                     code => format!("loop of {}", code.len()),
@@ -119,6 +123,13 @@ impl PlanReport {
     }
 }
 
+/// Of a tensor that is updated in its place no more counts than what the other arguments are large.
+fn changed_alone(bytes: &mut BTreeMap<TensorId, u64>, args: &[Operand]) {
+    let Some(Operand::Tensor(target)) = args.first() else { return };
+    let others = bytes.iter().filter(|(id, _)| *id != target).fold(0, |sum: u64, it| sum.saturating_add(*it.1));
+    bytes.entry(*target).and_modify(|it| *it = others.min(*it));
+}
+
 /// The number of elements; of an expanded tensor it may be beyond all bounds.
 fn n_elements(sizes: &[usize]) -> u64 {
     sizes.iter().fold(1, |n: u64, it| n.saturating_mul(*it as u64))
@@ -168,6 +179,7 @@ fn flops(plan: &Plan, action: &Action) -> u64 {
         }
         Action::Fused(Fused::Loop(_) | Fused::Norm(_) | Fused::Pool(_))
         | Action::Copy { .. }
+        | Action::Update { .. }
         | Action::ControlFlow { .. } => 0,
     }
 }

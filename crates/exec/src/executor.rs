@@ -77,7 +77,9 @@ impl<'a> Executor<'a> {
         let mut fresh = Vec::new();
         let mut is_unknown = false;
         let allocate = match kernel {
-            Some(Kernel::Overwrite(_) | Kernel::Pointwise(_) | Kernel::Prepare { .. }) => Tensor::unfilled,
+            Some(Kernel::Overwrite(_) | Kernel::Pointwise(_) | Kernel::Prepare { .. } | Kernel::Update { .. }) => {
+                Tensor::unfilled
+            }
             Some(Kernel::Fill(_) | Kernel::Make(_)) | None => Tensor::zeros,
         };
         let results = outputs

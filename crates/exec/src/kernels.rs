@@ -25,6 +25,16 @@ pub enum Kernel {
         /// where that would not be faster.
         prepare: Prepare,
     },
+    /// Fills its one result as [`Kernel::Overwrite`] does with the elements of its first argument, some of which it changes; or changes
+    /// only those, in the place where they are.
+    Update {
+        /// Fills the result.
+        fill: fn(&Args<'_, Tensor>, &[Tensor]) -> Result<()>,
+        /// Changes the elements of a tensor that holds those of the first argument: it is that argument, or its copy. It may have any
+        /// strides, as long as no two elements lie in one place, and no other argument looks at its memory. What is refused is
+        /// refused before an element is changed.
+        update: fn(&Args<'_, Tensor>, &Tensor) -> Result<()>,
+    },
     /// Computes each element of its one result from the elements at the same place: fills a tensor as [`Kernel::Overwrite`] does, or gives its
     /// function.
     Pointwise(fn(&Args<'_, Tensor>, Target<'_>) -> Result<()>),
@@ -39,7 +49,8 @@ impl Kernel {
     /// What the kernel refuses; `NotImplemented` of one that makes its results itself.
     pub(crate) fn fill(&self, args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
         match (self, results) {
-            (Kernel::Fill(fill) | Kernel::Overwrite(fill) | Kernel::Prepare { fill, .. }, _) => fill(args, results),
+            (Kernel::Fill(fill) | Kernel::Overwrite(fill), _) => fill(args, results),
+            (Kernel::Prepare { fill, .. } | Kernel::Update { fill, .. }, _) => fill(args, results),
             (Kernel::Pointwise(compute), [result]) => compute(args, Target::Tensor(result)),
             (Kernel::Pointwise(_) | Kernel::Make(_), _) => {
                 Err(args.unsupported(format!("the kernel of {} does not fill these results", args.op.name)))

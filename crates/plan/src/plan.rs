@@ -55,6 +55,13 @@ pub enum Action {
         /// The results that the kernel computes, one per result of the schema: row-major tensors that begin their buffers.
         results: Vec<Operand>,
     },
+    /// Changes elements of a tensor in the place where they are, as an operator gives them: its kernel writes nothing else.
+    Update {
+        /// The operator, `aten.index_copy.default`, whose result is like its first argument.
+        op: Arc<str>,
+        /// The arguments, one per argument of the schema. The first is the tensor.
+        args: Vec<Operand>,
+    },
     /// Computes what several operators of the program do.
     Fused(Fused<TensorId>),
     /// Writes the elements of one tensor into the places of another, which it broadcasts to: what an operator in place does
@@ -100,11 +107,21 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// What it gives.
     pub output: Operand,
+    /// The buffers of inputs and of the program that are written to before the program writes there: it is for inputs of which no other
+    /// looks at their memory.
+    pub alone: Vec<BufferId>,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Plan { inputs: Vec::new(), buffers: Vec::new(), tensors: Vec::new(), steps: Vec::new(), output: Operand::None }
+        Plan {
+            inputs: Vec::new(),
+            buffers: Vec::new(),
+            tensors: Vec::new(),
+            steps: Vec::new(),
+            output: Operand::None,
+            alone: Vec::new(),
+        }
     }
 }
 
@@ -117,7 +134,7 @@ impl Action {
     /// Whether it takes a number that is computed of what the data decides.
     pub fn has_expr(&self) -> bool {
         match self {
-            Action::Call { args, .. } => args.iter().any(Operand::has_expr),
+            Action::Call { args, .. } | Action::Update { args, .. } => args.iter().any(Operand::has_expr),
             Action::Fused(_) | Action::Copy { .. } => false,
             Action::ControlFlow { operands, .. } => operands.iter().any(Operand::has_expr),
         }
@@ -127,6 +144,7 @@ impl Action {
     pub fn for_each_written(&self, visit: &mut dyn FnMut(TensorId)) {
         match self {
             Action::Call { results, .. } => results.iter().for_each(|it| it.for_each_tensor(visit)),
+            Action::Update { args, .. } => args.iter().take(1).for_each(|it| it.for_each_tensor(visit)),
             Action::Fused(it) => it.results().into_iter().for_each(|it| visit(*it)),
             Action::Copy { to, .. } => visit(*to),
             Action::ControlFlow { results, .. } => results.for_each_tensor(visit),
@@ -137,6 +155,7 @@ impl Action {
     pub fn for_each_tensor(&self, visit: &mut dyn FnMut(TensorId)) {
         match self {
             Action::Call { args, results, .. } => args.iter().chain(results).for_each(|it| it.for_each_tensor(visit)),
+            Action::Update { args, .. } => args.iter().for_each(|it| it.for_each_tensor(visit)),
             Action::Fused(it) => it.inputs().into_iter().chain(it.results()).for_each(|it| visit(*it)),
             Action::Copy { from, to } => [*from, *to].into_iter().for_each(visit),
             Action::ControlFlow { operands, results, .. } => {
@@ -153,6 +172,7 @@ impl Action {
             Action::Call { args, results, .. } => {
                 args.iter_mut().chain(results).for_each(|it| it.for_each_tensor_mut(visit));
             }
+            Action::Update { args, .. } => args.iter_mut().for_each(|it| it.for_each_tensor_mut(visit)),
             Action::Fused(it) => {
                 let changed = |id: &TensorId| -> Result<TensorId, std::convert::Infallible> {
                     let mut id = *id;

@@ -21,7 +21,13 @@ impl Plan {
         let indent = "    ".repeat(depth + 1);
         f.write_str("plan(")?;
         self.list(f, &self.inputs, &|f, it| self.typed(f, it))?;
-        f.write_str("):")?;
+        f.write_char(')')?;
+        for (at, buffer) in self.alone.iter().enumerate() {
+            f.write_str(if at == 0 { " alone " } else { ", " })?;
+            let first = self.tensors.iter().position(|it| it.buffer == *buffer).unwrap_or_default();
+            self.tensor_name(f, TensorId(first as u32))?;
+        }
+        f.write_char(':')?;
         for step in &self.steps {
             write!(f, "\n{indent}")?;
             match &step.action {
@@ -29,6 +35,12 @@ impl Plan {
                     self.list(f, results, &|f, it| self.typed(f, it))?;
                     let equals = if results.is_empty() { "" } else { " = " };
                     write!(f, "{equals}{op}(")?;
+                    self.list(f, args, &|f, it| self.operand(f, it))?;
+                    f.write_char(')')?;
+                }
+                Action::Update { op, args } => {
+                    self.list(f, &args[..args.len().min(1)], &|f, it| self.typed(f, it))?;
+                    write!(f, " <- {op}(")?;
                     self.list(f, args, &|f, it| self.operand(f, it))?;
                     f.write_char(')')?;
                 }

@@ -9,7 +9,7 @@ impl Plan {
     /// # Errors
     /// `GraphInvalid` where a tensor or a buffer is named that is not there; where a step reads memory of the plan that no
     /// step has written; where a call gives a tensor that is not row-major, does not begin its buffer, or is memory of the
-    /// program; where the tensors of a fused step are not of float32, or of sizes that do not fit; where a loop
+    /// program; where an update is not of a tensor whose elements have places of their own; where the tensors of a fused step are not of float32, or of sizes that do not fit; where a loop
     /// reads a register that is not filled, or what it writes elsewhere; where a copy converts or stays in its buffer; where what it gives is memory of its own. `ViewOutOfBounds` where a tensor leaves its constant.
     pub fn validate(&self) -> Result<()> {
         let mut written = vec![false; self.buffers.len()];
@@ -37,6 +37,9 @@ impl Plan {
             *written = matches!(buffer, Buffer::Input(_) | Buffer::Constant(_));
         }
         self.inputs.iter().try_for_each(|it| self.exists(it))?;
+        if self.alone.iter().any(|it| !written.get(it.0 as usize).is_some_and(|it| *it)) {
+            return Err(invalid("memory of the plan is alone anyway".to_owned()));
+        }
         for step in &self.steps {
             self.check_step(step, &mut written).map_err(|problem| problem.node(&*step.node))?;
         }
@@ -65,6 +68,15 @@ impl Plan {
                     });
                 });
                 wrong.map_or(Ok(()), |id| Err(invalid(format!("a call gives %{}, which is no new tensor", id.0))))
+            }
+            Action::Update { args, .. } => {
+                args.iter().try_for_each(|it| self.exists(it))?;
+                args.iter().try_for_each(|it| self.is_written(it, written))?;
+                let is_apart = |id: TensorId| self.tensor(id).known().is_some_and(|it| it.is_apart());
+                match args.first() {
+                    Some(Operand::Tensor(id)) if is_apart(*id) => Ok(()),
+                    other => Err(invalid(format!("{other:?} is updated, and is no tensor of places of their own"))),
+                }
             }
             Action::Fused(fused) => {
                 let all = fused.inputs().into_iter().chain(fused.results());

@@ -2,17 +2,17 @@
 //! and an index by mask is left to the decomposition, which makes positions of it.
 
 use crate::index::gather::{Wrap, indices, position};
-use crate::numeric::dense::fill;
+use crate::numeric::dense::change;
 use crate::numeric::dispatch::with_element;
 use crate::numeric::number::Number;
-use crate::numeric::strided_copy::{Axis, Offsets, copy, gather_places, zip};
+use crate::numeric::strided_copy::{Axis, Offsets, copy, gather_places, updating, zip};
 use tracefx_core::allocate::filled;
 use tracefx_core::{DType, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 pub(super) const KERNELS: &[(&str, Kernel)] =
-    &[("aten.index.Tensor", Kernel::Fill(index)), ("aten.index_put.default", Kernel::Fill(index_put))];
+    &[("aten.index.Tensor", Kernel::Fill(index)), ("aten.index_put.default", updating!(index_put))];
 
 /// What indices select of a tensor: its sizes and places with all indexed dimensions as one, in whose order the result
 /// has them.
@@ -78,10 +78,9 @@ fn index(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     Ok(())
 }
 
-fn index_put(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
-    let (base, values, result) = (args.tensor(0)?, args.tensor(2)?, &results[0]);
-    let selection = Selection::new(args, result)?;
-    gather_places(base, &Offsets::of(base), result);
+fn index_put(args: &Args<'_, Tensor>, target: &Tensor) -> Result<()> {
+    let values = args.tensor(2)?;
+    let selection = Selection::new(args, target)?;
     // The values stretched to all selected places, with the dimensions of the indices apart.
     let mut sizes = selection.sizes.clone();
     sizes.splice(selection.lead..=selection.lead, selection.broadcast.iter().copied());
@@ -94,12 +93,12 @@ fn index_put(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let spread = values.as_strided(&sizes, &strides, values.offset())?.contiguous()?;
     let from = Offsets::new(spread.offset(), &tracefx_core::contiguous_strides(&selection.sizes));
     if !args.bool(3)? {
-        copy(&selection.sizes, (&spread, &from), (result, &selection.places));
+        copy(&selection.sizes, (&spread, &from), (target, &selection.places));
         return Ok(());
     }
-    with_element!(result.dtype(), "index_put", T => {
+    with_element!(target.dtype(), "index_put", T => {
         let guard = spread.storage().read();
-        fill::<T, _>(result, |out| {
+        change::<T, _>(target, |out| {
             let add = |to: &mut T, from: T| *to = to.add(from);
             zip(&selection.sizes, (guard.elements::<T>(), &from), (out, &selection.places), add);
         });

@@ -2,11 +2,11 @@
 //! how it is checked is for [`gather`](super::gather) to say.
 
 use crate::index::gather::{Wrap, indices, position};
-use crate::numeric::dense::{fill, fill_bits};
+use crate::numeric::dense::{change, change_bits, fill_bits};
 use crate::numeric::dispatch::{with_bits, with_element};
 use crate::numeric::map::cast;
 use crate::numeric::number::Number;
-use crate::numeric::strided_copy::{Axis, Offsets, bits, copy, gather_places, zip};
+use crate::numeric::strided_copy::{Axis, Offsets, bits, copy, gather_places, updating, zip};
 use crate::sort::sorting::{NAN, keys};
 use tracefx_core::allocate::{collected, filled, try_collected, with_room};
 use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, contiguous_strides};
@@ -14,18 +14,18 @@ use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
 
 pub(super) const KERNELS: &[(&str, Kernel)] = &[
-    ("aten.index_add.default", Kernel::Fill(index_add)),
-    ("aten.index_copy.default", Kernel::Fill(index_copy)),
-    ("aten.index_fill.int_Scalar", Kernel::Fill(index_fill)),
-    ("aten.index_fill.int_Tensor", Kernel::Fill(index_fill)),
+    ("aten.index_add.default", updating!(index_add)),
+    ("aten.index_copy.default", updating!(index_copy)),
+    ("aten.index_fill.int_Scalar", updating!(index_fill)),
+    ("aten.index_fill.int_Tensor", updating!(index_fill)),
     ("aten.index_reduce.default", Kernel::Fill(index_reduce)),
     ("aten.put.default", Kernel::Fill(put)),
-    ("aten.scatter.reduce", Kernel::Fill(|args, results| scatter(args, results, named(args.str(4)?)))),
-    ("aten.scatter.src", Kernel::Fill(|args, results| scatter(args, results, None))),
-    ("aten.scatter.value", Kernel::Fill(|args, results| scatter(args, results, None))),
-    ("aten.scatter.value_reduce", Kernel::Fill(|args, results| scatter(args, results, named(args.str(4)?)))),
-    ("aten.scatter_add.default", Kernel::Fill(|args, results| scatter(args, results, Some(Reduce::Sum)))),
-    ("aten.scatter_reduce.two", Kernel::Fill(|args, results| scatter(args, results, named(args.str(4)?)))),
+    ("aten.scatter.reduce", Kernel::Fill(|args, results| scatter_new(args, results, named(args.str(4)?)))),
+    ("aten.scatter.src", updating!(|args, target| scatter(args, target, None))),
+    ("aten.scatter.value", updating!(|args, target| scatter(args, target, None))),
+    ("aten.scatter.value_reduce", Kernel::Fill(|args, results| scatter_new(args, results, named(args.str(4)?)))),
+    ("aten.scatter_add.default", updating!(|args, target| scatter(args, target, Some(Reduce::Sum)))),
+    ("aten.scatter_reduce.two", Kernel::Fill(|args, results| scatter_new(args, results, named(args.str(4)?)))),
 ];
 
 /// How elements that meet in one place are combined.
@@ -49,10 +49,10 @@ fn named(reduce: &str) -> Option<Reduce> {
     })
 }
 
-/// Where each element goes in a row-major result: along one dimension to `index`, of which there is one for each
+/// Where each element goes in a result: along one dimension to `index`, of which there is one for each
 /// element, and else to its own position. A 0-d tensor counts as having one dimension.
 fn targets(result: &Tensor, sizes: &[usize], dim: usize, index: &[i64]) -> Result<Vec<usize>> {
-    let strides = contiguous_strides(result.sizes());
+    let strides = result.strides();
     let (size, stride) = (result.sizes().get(dim).copied().unwrap_or(1), strides.get(dim).copied().unwrap_or(1));
     let (row_len, step) = match sizes.last() {
         Some(&it) => (it, if dim + 1 == sizes.len() { 0 } else { strides[sizes.len() - 1] }),
@@ -60,7 +60,7 @@ fn targets(result: &Tensor, sizes: &[usize], dim: usize, index: &[i64]) -> Resul
     };
     let lead = sizes.len().saturating_sub(1);
     let mut at = vec![0usize; lead];
-    let mut start = 0;
+    let mut start = result.offset();
     let mut res = with_room(index.len())?;
     for row in index.chunks(row_len.max(1)) {
         for (column, &it) in row.iter().enumerate() {
@@ -80,10 +80,16 @@ fn targets(result: &Tensor, sizes: &[usize], dim: usize, index: &[i64]) -> Resul
     Ok(res)
 }
 
-fn scatter(args: &Args<'_, Tensor>, results: &[Tensor], reduce: Option<Reduce>) -> Result<()> {
-    let (base, index, result) = (args.tensor(0)?, args.tensor(2)?, &results[0]);
-    let dim = normalize_dim(args, args.int(1)?, base.rank())?;
-    gather_places(base, &Offsets::of(base), result);
+fn scatter_new(args: &Args<'_, Tensor>, results: &[Tensor], reduce: Option<Reduce>) -> Result<()> {
+    let base = args.tensor(0)?;
+    gather_places(base, &Offsets::of(base), &results[0]);
+    scatter(args, &results[0], reduce)
+}
+
+/// Writes to a tensor of any strides; means and extremes to one that is row-major and begins its storage.
+fn scatter(args: &Args<'_, Tensor>, result: &Tensor, reduce: Option<Reduce>) -> Result<()> {
+    let index = args.tensor(2)?;
+    let dim = normalize_dim(args, args.int(1)?, result.rank())?;
     if index.numel() == 0 {
         return Ok(());
     }
@@ -130,7 +136,7 @@ fn write(
     let Some(reduce) = reduce else {
         with_bits!(result.dtype(), T => {
             let from = &bits::<T>(guard.bytes())[offset..];
-            fill_bits::<T, _>(result, |out| targets.iter().zip(from).for_each(|(&at, &it)| out[at] = it));
+            change_bits::<T, _>(result, |out| targets.iter().zip(from).for_each(|(&at, &it)| out[at] = it));
         });
         return Ok(());
     };
@@ -144,7 +150,7 @@ fn write(
         let from = &guard.elements::<T>()[offset..];
         let n_counted = if reduce == Reduce::Mean { result.numel() } else { 0 };
         let mut counts = filled(includes_self as u32, n_counted)?;
-        fill::<T, _>(result, |out| {
+        change::<T, _>(result, |out| {
             if !includes_self {
                 let nothing = if reduce == Reduce::Product { T::ONE } else { T::ZERO };
                 targets.iter().for_each(|&at| out[at] = nothing);
@@ -197,7 +203,7 @@ fn write_extremes(
     Ok(())
 }
 
-/// The places of the slices of a row-major result that an index vector names.
+/// The places of the slices of a result that an index vector names.
 fn slices(result: &Tensor, dim: usize, index: &Tensor, wrap: Wrap) -> Result<(Vec<usize>, Offsets)> {
     let mut places = Offsets::of(result);
     let mut sizes = result.sizes().to_vec();
@@ -214,14 +220,13 @@ fn slices(result: &Tensor, dim: usize, index: &Tensor, wrap: Wrap) -> Result<(Ve
     Ok((sizes, places))
 }
 
-fn index_add(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
-    let (base, source, result, alpha) = (args.tensor(0)?, args.tensor(3)?, &results[0], args.scalar(4)?);
-    let dim = normalize_dim(args, args.int(1)?, base.rank())?;
-    gather_places(base, &Offsets::of(base), result);
+fn index_add(args: &Args<'_, Tensor>, result: &Tensor) -> Result<()> {
+    let (source, alpha) = (args.tensor(3)?, args.scalar(4)?);
+    let dim = normalize_dim(args, args.int(1)?, result.rank())?;
     let (sizes, places) = slices(result, dim, args.tensor(2)?, Wrap::No)?;
     with_element!(result.dtype(), "index_add", T => {
         let (guard, alpha) = (source.storage().read(), T::from_scalar(alpha));
-        fill::<T, _>(result, |out| {
+        change::<T, _>(result, |out| {
             let add = |to: &mut T, from: T| *to = to.add(from.mul(alpha));
             zip(&sizes, (guard.elements::<T>(), &Offsets::of(source)), (out, &places), add);
         });
@@ -229,19 +234,16 @@ fn index_add(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     })
 }
 
-fn index_copy(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
-    let (base, source, result) = (args.tensor(0)?, args.tensor(3)?, &results[0]);
-    let dim = normalize_dim(args, args.int(1)?, base.rank())?;
-    gather_places(base, &Offsets::of(base), result);
+fn index_copy(args: &Args<'_, Tensor>, result: &Tensor) -> Result<()> {
+    let source = args.tensor(3)?;
+    let dim = normalize_dim(args, args.int(1)?, result.rank())?;
     let (sizes, places) = slices(result, dim, args.tensor(2)?, Wrap::No)?;
     copy(&sizes, (source, &Offsets::of(source)), (result, &places));
     Ok(())
 }
 
-fn index_fill(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
-    let (base, result) = (args.tensor(0)?, &results[0]);
-    let dim = normalize_dim(args, args.int(1)?, base.rank())?;
-    gather_places(base, &Offsets::of(base), result);
+fn index_fill(args: &Args<'_, Tensor>, result: &Tensor) -> Result<()> {
+    let dim = normalize_dim(args, args.int(1)?, result.rank())?;
     let value = match args.scalar(3) {
         Ok(value) => Tensor::full(result.dtype(), &[], value)?,
         Err(_) => cast(args.tensor(3)?, result.dtype())?,

@@ -52,7 +52,25 @@ pub(crate) fn fill<T: Element, R>(result: &Tensor, fill: impl FnOnce(&mut [T]) -
     fill(&mut written(result).elements_mut::<T>()[..result.numel()])
 }
 
-/// Write access to a new result, which shares its bytes with nobody.
+/// Gives all elements of the storage of a tensor to `change`: those of the tensor lie there by its strides.
+///
+/// # Panics
+/// When `T` is not the element type of the tensor.
+pub(crate) fn change<T: Element, R>(tensor: &Tensor, change: impl FnOnce(&mut [T]) -> R) -> R {
+    assert_eq!(T::DTYPE, tensor.dtype(), "a kernel changes a tensor as what it is");
+    change(written(tensor).elements_mut::<T>())
+}
+
+/// As [`change`], as unsigned integers of their width.
+pub(crate) fn change_bits<T: bytemuck::Pod, R>(tensor: &Tensor, change: impl FnOnce(&mut [T]) -> R) -> R {
+    assert_eq!(size_of::<T>(), tensor.dtype().size(), "elements are moved in their own width");
+    let mut guard = written(tensor);
+    let bytes = guard.bytes_mut();
+    let n = bytes.len() / size_of::<T>();
+    change(bytemuck::cast_slice_mut(&mut bytes[..n * size_of::<T>()]))
+}
+
+/// Write access to a new result, or to a tensor that is updated, whose bytes no lazy clone looks at.
 pub(crate) fn written(result: &Tensor) -> StorageWrite<'_> {
     result.storage().write().expect("a new result has memory of its own")
 }

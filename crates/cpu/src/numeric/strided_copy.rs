@@ -4,7 +4,7 @@
 //! dimension may also be listed one by one, which makes flips, rolls, padding and lookups by index copies like any
 //! other.
 
-use crate::numeric::dense::{fill_bits, written};
+use crate::numeric::dense::{change_bits, written};
 use crate::numeric::dispatch::with_bits;
 use crate::numeric::parallel;
 use tracefx_core::{Dims, Region, Tensor, contiguous_strides, copy_strided, has_contiguous_strides};
@@ -133,12 +133,32 @@ pub(crate) fn gather_places(tensor: &Tensor, places: &Offsets, result: &Tensor) 
     copy(result.sizes(), (tensor, places), (result, &Offsets::of(result)));
 }
 
-/// Copies a tensor to these places of a new, row-major result.
+/// The kernel of an operator whose result differs from its first argument in some elements, by what changes them
+/// ([`Kernel::Update`](tracefx_exec::Kernel)).
+macro_rules! updating {
+    ($update:expr) => {
+        tracefx_exec::Kernel::Update {
+            fill: |args, results| {
+                let base = args.tensor(0)?;
+                $crate::numeric::strided_copy::gather_places(
+                    base,
+                    &$crate::numeric::strided_copy::Offsets::of(base),
+                    &results[0],
+                );
+                ($update)(args, &results[0])
+            },
+            update: $update,
+        }
+    };
+}
+pub(crate) use updating;
+
+/// Copies a tensor to these places of another storage.
 pub(crate) fn copy_to(tensor: &Tensor, result: &Tensor, places: &Offsets) {
     copy(tensor.sizes(), (tensor, &Offsets::of(tensor)), (result, places));
 }
 
-/// Copies the elements of these sizes from places of a tensor to places of a new, row-major result.
+/// Copies the elements of these sizes from places of a tensor to places of another storage.
 pub(crate) fn copy(sizes: &[usize], from: (&Tensor, &Offsets), to: (&Tensor, &Offsets)) {
     let guard = from.0.storage().read();
     if let (Some(strides), Some(to_strides)) = (from.1.strides(), to.1.strides()) {
@@ -156,7 +176,7 @@ pub(crate) fn copy(sizes: &[usize], from: (&Tensor, &Offsets), to: (&Tensor, &Of
     }
     with_bits!(to.0.dtype(), T => {
         let elements: &[T] = bits(guard.bytes());
-        fill_bits::<T, _>(to.0, |out| zip(sizes, (elements, from.1), (out, to.1), |to, from| *to = from));
+        change_bits::<T, _>(to.0, |out| zip(sizes, (elements, from.1), (out, to.1), |to, from| *to = from));
     });
 }
 

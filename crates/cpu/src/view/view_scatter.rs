@@ -4,7 +4,7 @@ use crate::numeric::dense::fill;
 use crate::numeric::dispatch::with_element;
 use crate::numeric::map::cast;
 use crate::numeric::number::Number;
-use crate::numeric::strided_copy::{Offsets, copy_to, gather_places, zip};
+use crate::numeric::strided_copy::{Offsets, copy_to, gather_places, updating, zip};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ir::TensorMeta;
@@ -12,9 +12,9 @@ use tracefx_ops::{Args, Infer, Output, Value, registry};
 
 pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.as_strided_scatter.default", Kernel::Fill(as_strided_scatter)),
-    ("aten.diagonal_scatter.default", Kernel::Fill(|args, results| scatter(args, results, "aten.diagonal.default"))),
-    ("aten.select_scatter.default", Kernel::Fill(|args, results| scatter(args, results, "aten.select.int"))),
-    ("aten.slice_scatter.default", Kernel::Fill(|args, results| scatter(args, results, "aten.slice.Tensor"))),
+    ("aten.diagonal_scatter.default", updating!(|args, target| scatter(args, target, "aten.diagonal.default"))),
+    ("aten.select_scatter.default", updating!(|args, target| scatter(args, target, "aten.select.int"))),
+    ("aten.slice_scatter.default", updating!(|args, target| scatter(args, target, "aten.slice.Tensor"))),
     ("aten.diagonal_backward.default", Kernel::Fill(|args, results| fill_view(args, results, "aten.diagonal.default"))),
     ("aten.select_backward.default", Kernel::Fill(|args, results| fill_view(args, results, "aten.select.int"))),
     ("aten.slice_backward.default", Kernel::Fill(|args, results| fill_view(args, results, "aten.slice.Tensor"))),
@@ -38,11 +38,9 @@ fn view(args: &Args<'_, Tensor>, base: &Tensor, op: &str) -> Result<Tensor> {
     base.as_strided(&sizes, &strides, known(&meta.storage_offset)?)
 }
 
-fn scatter(args: &Args<'_, Tensor>, results: &[Tensor], op: &str) -> Result<()> {
-    let (base, result) = (args.tensor(0)?, &results[0]);
-    gather_places(base, &Offsets::of(base), result);
-    let view = view(args, result, op)?;
-    copy_to(&cast(args.tensor(1)?, result.dtype())?, result, &Offsets::of(&view));
+fn scatter(args: &Args<'_, Tensor>, target: &Tensor, op: &str) -> Result<()> {
+    let view = view(args, target, op)?;
+    copy_to(&cast(args.tensor(1)?, target.dtype())?, target, &Offsets::of(&view));
     Ok(())
 }
 

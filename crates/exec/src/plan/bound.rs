@@ -61,6 +61,7 @@ enum Binding {
 enum Work {
     Copy,
     Call(Call),
+    Update(Update),
     Fused(FusedWork),
     ControlFlow(Vec<RefCell<BoundPlan>>),
 }
@@ -74,6 +75,12 @@ struct Call {
     /// The arguments that are the program's own, with their storages.
     constants: Vec<(usize, Storage)>,
     prepared: Constants,
+}
+
+/// What changes a tensor in its place.
+struct Update {
+    op: Arc<Op>,
+    kernel: Option<Kernel>,
 }
 
 /// What runs a fused step.
@@ -99,6 +106,9 @@ enum Bound {
     Call {
         args: Vec<Value<Tensor>>,
         results: Vec<Tensor>,
+    },
+    Update {
+        args: Vec<Value<Tensor>>,
     },
     Fused(Box<Fused<Tensor>>),
     /// From the first tensor to the second.
@@ -135,12 +145,12 @@ impl BoundPlan {
         plan.validate()?;
         let sizes = plan.buffer_sizes();
         let mut storages = storages(&plan, &sizes)?;
+        let (written, is_seen) = outer_uses(&plan, registry);
         let work = plan
             .steps
             .iter()
-            .map(|step| work_of(&plan, step, (registry, kernels, preparations)))
+            .map(|step| work_of(&plan, step, &written, (registry, kernels, preparations)))
             .collect::<Result<Vec<_>>>()?;
-        let (written, is_seen) = outer_uses(&plan, &work);
         let writes_input =
             (0..plan.buffers.len()).any(|it| written[it] && matches!(plan.buffers[it], Buffer::Input(_)));
         let is_fixed = |buffer: usize| match &plan.buffers[buffer] {
@@ -338,7 +348,7 @@ impl BoundPlan {
                 results.iter().zip(made).try_for_each(|(result, made)| self.receive(result, &made))
             }
             Action::ControlFlow { results, .. } => made.iter().try_for_each(|made| self.receive(results, made)),
-            Action::Fused(_) | Action::Copy { .. } => Ok(()),
+            Action::Update { .. } | Action::Fused(_) | Action::Copy { .. } => Ok(()),
         }
     }
 
@@ -418,6 +428,9 @@ impl BoundPlan {
                 }
                 Bound::Call { args, results: own.into_iter().map(|it| self.tensor(it)).collect::<Result<_>>()? }
             }
+            Action::Update { args, .. } => {
+                Bound::Update { args: args.iter().map(|it| self.value(it)).collect::<Result<_>>()? }
+            }
             Action::Fused(fused) => Bound::Fused(Box::new(fused.try_map(&mut |id| self.tensor(*id))?)),
             Action::Copy { from, to } => Bound::Copy { between: Box::new([self.tensor(*from)?, self.tensor(*to)?]) },
             Action::ControlFlow { op, operands, .. } => {
@@ -443,6 +456,7 @@ impl Bound {
                 *args = bound.values;
                 done
             }
+            (Bound::Update { args }, Work::Update(update)) => update.run(args, running.executor).map(|()| None),
             (Bound::Fused(fused), Work::Fused(work)) => work.run(fused).map(|()| None),
             (Bound::ControlFlow { op, operands }, Work::ControlFlow(plans)) => {
                 let operand = |it: &Result<Value<Tensor>, usize>| match it {
@@ -456,7 +470,14 @@ impl Bound {
                 let made = higher_order::call(&Operands { name: op, operands: &given }, running, run)?;
                 own(made, operands.iter().flatten()).map(|it| Some(vec![it]))
             }
-            (Bound::Copy { .. } | Bound::Call { .. } | Bound::Fused(_) | Bound::ControlFlow { .. }, _) => {
+            (
+                Bound::Copy { .. }
+                | Bound::Call { .. }
+                | Bound::Update { .. }
+                | Bound::Fused(_)
+                | Bound::ControlFlow { .. },
+                _,
+            ) => {
                 unreachable!("a step and its work are made of one action")
             }
         }
@@ -482,7 +503,9 @@ impl Call {
     ) -> Result<Option<Vec<Value<Tensor>>>> {
         let refusal = match self.kernel {
             None => return owned(executor.call_bound(args)?, args),
-            Some(kernel @ (Kernel::Overwrite(_) | Kernel::Pointwise(_))) => kernel.fill(args, results).err(),
+            Some(kernel @ (Kernel::Overwrite(_) | Kernel::Pointwise(_) | Kernel::Update { .. })) => {
+                kernel.fill(args, results).err()
+            }
             Some(Kernel::Prepare { fill, .. }) => match self.prepare(args) {
                 Some(prepared) => prepared(args, results).err(),
                 None => fill(args, results).err(),
@@ -534,6 +557,44 @@ impl Call {
     }
 }
 
+impl Update {
+    fn run(&self, args: &[Value<Tensor>], executor: Executor<'_>) -> Result<()> {
+        let mut values = args.to_vec();
+        let Some((Value::Tensor(target), others)) = values.split_first_mut() else {
+            return Err(Diagnostic::new(Code::GraphInvalid, format!("{} updates no tensor", self.op.name)));
+        };
+        let target = target.clone();
+        // What is written is read before that.
+        for other in others {
+            *other = other.try_map(&mut |it| {
+                if it.storage().is_same(target.storage()) { it.compact_copy() } else { Ok(it.clone()) }
+            })?;
+        }
+        let args = Args::new(&self.op, values);
+        let run = || {
+            let refusal = match self.kernel {
+                Some(Kernel::Update { update, .. }) => {
+                    // A storage that lazy clones look at takes memory of its own first.
+                    drop(target.storage().write()?);
+                    match update(&args, &target) {
+                        Ok(()) => return Ok(()),
+                        Err(problem) => problem,
+                    }
+                }
+                _ => args.unsupported(format!("the operator {} has no kernel that updates", self.op.name)),
+            };
+            if refusal.code() != Code::NotImplemented || self.op.def.decompose.is_none() {
+                return Err(refusal);
+            }
+            match executor.decompose(&args)?.into_iter().next() {
+                Some(Value::Tensor(made)) => executor.write(&target, made),
+                _ => Err(refusal),
+            }
+        };
+        run().map_err(|problem| problem.op(&*self.op.name))
+    }
+}
+
 impl FusedWork {
     fn run(&mut self, step: &Fused<Tensor>) -> Result<()> {
         let made = match self.made.take().filter(|it| it.is_of(step)) {
@@ -541,6 +602,12 @@ impl FusedWork {
             None => self.preparations.prepared(self.prepare, step)?,
         };
         self.made.insert(made).run(step)
+    }
+}
+
+impl fmt::Debug for Update {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Update").field("op", &self.op.name).finish_non_exhaustive()
     }
 }
 
@@ -614,11 +681,17 @@ fn placed(plan: &Plan, operand: &Operand, value: &Value<Tensor>, symbols: &mut S
 fn work_of(
     plan: &Plan,
     step: &Step,
+    is_written: &[bool],
     (registry, kernels, preparations): (&Registry, &Kernels, &Preparations),
 ) -> Result<Work> {
     let (op, args, results) = match &step.action {
         Action::Call { op, args, results } => (op, args, results),
         Action::Copy { .. } => return Ok(Work::Copy),
+        Action::Update { op, .. } => {
+            let op = registry.shared(op)?;
+            let kernel = kernels.get(&op.name);
+            return Ok(Work::Update(Update { op, kernel }));
+        }
         Action::Fused(fused) => {
             let what =
                 || Diagnostic::new(Code::NotImplemented, format!("there is no kernel for a fused {}", fused.name()));
@@ -640,8 +713,9 @@ fn work_of(
     let kernel = kernels.get(&op.name).filter(|it| !is_made || matches!(it, Kernel::Make(_)));
     let storage = |it: &Operand| match it {
         Operand::Tensor(id) => match plan.buffer(plan.tensor(*id).buffer) {
-            Buffer::Constant(storage) => Some(storage.clone()),
-            Buffer::Input(_) | Buffer::Scratch | Buffer::Result | Buffer::Made => None,
+            // What changes in every run is no constant.
+            Buffer::Constant(storage) if !is_written[plan.tensor(*id).buffer.0 as usize] => Some(storage.clone()),
+            Buffer::Constant(_) | Buffer::Input(_) | Buffer::Scratch | Buffer::Result | Buffer::Made => None,
         },
         _ => None,
     };
@@ -651,15 +725,15 @@ fn work_of(
 
 /// Of each buffer, whether a step writes to it, and whether a function of the host sees it, or a plan within the plan, where there may
 /// be one.
-fn outer_uses(plan: &Plan, work: &[Work]) -> (Vec<bool>, Vec<bool>) {
+fn outer_uses(plan: &Plan, registry: &Registry) -> (Vec<bool>, Vec<bool>) {
     let (mut written, mut is_seen) = (vec![false; plan.buffers.len()], vec![false; plan.buffers.len()]);
     let buffer = |it: TensorId| plan.tensor(it).buffer.0 as usize;
-    for (step, work) in plan.steps.iter().zip(work) {
+    for step in &plan.steps {
         step.action.for_each_written(&mut |it| written[buffer(it)] = true);
-        let (writes, shows) = match work {
-            Work::Call(call) => (call.op.may_write(), call.op.is_custom()),
-            Work::ControlFlow(_) => (false, true),
-            Work::Copy | Work::Fused(_) => (false, false),
+        let (writes, shows) = match &step.action {
+            Action::Call { op, .. } => registry.get(op).map_or((true, true), |it| (it.may_write(), it.is_custom())),
+            Action::ControlFlow { .. } => (false, true),
+            Action::Copy { .. } | Action::Fused(_) | Action::Update { .. } => (false, false),
         };
         step.action.for_each_tensor(&mut |it| {
             written[buffer(it)] |= writes;
@@ -705,12 +779,31 @@ fn storages(plan: &Plan, sizes: &[Option<usize>]) -> Result<Vec<Option<Storage>>
     Ok(res)
 }
 
-/// Whether a plan is for these inputs: tensors of the dtypes and layouts that it was made for, and the same values of what is
-/// no tensor.
+/// Whether a plan is for these inputs: tensors of the dtypes and layouts that it was made for, the same values of what is
+/// no tensor, and memory of their own where the plan asks for that ([`Plan::alone`]).
 pub fn fits(plan: &Plan, inputs: &[Value<Tensor>]) -> bool {
     let mut symbols = Symbols::default();
     let mut fits = |(operand, input): (&Operand, &Value<Tensor>)| is_like(plan, operand, input, &mut symbols);
-    inputs.len() == plan.inputs.len() && plan.inputs.iter().zip(inputs).all(&mut fits)
+    inputs.len() == plan.inputs.len() && plan.inputs.iter().zip(inputs).all(&mut fits) && are_alone(plan, inputs)
+}
+
+/// Whether nothing else that a run is given looks at the memory that is to be alone.
+fn are_alone(plan: &Plan, inputs: &[Value<Tensor>]) -> bool {
+    if plan.alone.is_empty() {
+        return true;
+    }
+    let mut given = Vec::new();
+    inputs.iter().for_each(|it| it.for_each_tensor(&mut |it| given.push(it.storage())));
+    let storage_of = |buffer: &Buffer| match buffer {
+        Buffer::Input(at) => given.get(*at as usize).map(|it| it.id()),
+        Buffer::Constant(storage) => Some(storage.id()),
+        Buffer::Scratch | Buffer::Result | Buffer::Made => None,
+    };
+    let mut alone: Vec<usize> = plan.alone.iter().filter_map(|it| storage_of(plan.buffer(*it))).collect();
+    alone.sort_unstable();
+    let is_alone = |id: usize| alone.binary_search(&id).is_ok();
+    let n_looks = plan.buffers.iter().filter_map(storage_of).filter(|it| is_alone(*it)).count();
+    n_looks == alone.len() && alone.windows(2).all(|it| it[0] != it[1])
 }
 
 fn is_like(plan: &Plan, operand: &Operand, input: &Value<Tensor>, symbols: &mut Symbols) -> bool {

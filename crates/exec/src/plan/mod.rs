@@ -10,6 +10,7 @@ mod preparations;
 mod trace;
 
 pub use bound::{BoundPlan, fits};
+pub use operands::view_of;
 pub(crate) use operands::{Symbols, plain_value};
 pub use preparations::Preparations;
 pub use trace::plan;

@@ -3,8 +3,9 @@
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use tracefx_core::{Result, Scalar, Tensor};
-use tracefx_ops::Value;
-use tracefx_plan::{Operand, TensorId};
+use tracefx_ir::TensorMeta;
+use tracefx_ops::{Args, Infer, Op, Output, Value};
+use tracefx_plan::{Operand, TensorId, TensorView};
 use tracefx_sym::{Expr, Symbol, Value as Number};
 
 /// A value as a plan writes it, where `tensor` numbers the tensors.
@@ -50,6 +51,24 @@ pub(crate) fn plain_value(operand: &Operand, symbols: &Symbols) -> Result<Value<
             Number::Bool(it) => Value::Bool(it),
         },
     })
+}
+
+/// The view that an operator makes of a tensor of a plan, with these arguments behind the tensor. Nothing where it makes none, or
+/// takes more than numbers.
+pub fn view_of(op: &Op, of: &TensorView, numbers: &[Operand]) -> Option<TensorView> {
+    let Infer::Rule(rule) = op.def.infer else { return None };
+    let mut meta = TensorMeta::contiguous(of.dtype, of.sizes.clone());
+    meta.strides.clone_from(&of.strides);
+    meta.storage_offset = of.offset.clone();
+    let number = |it: &Operand| match it {
+        Operand::Int(it) => Some(Value::int(*it)),
+        Operand::None => Some(Value::None),
+        _ => None,
+    };
+    let values = [Some(Value::Tensor(meta))].into_iter().chain(numbers.iter().map(number)).collect::<Option<_>>()?;
+    let [Output::View { meta, .. }] = &rule(&Args::new(op, values)).ok()?[..] else { return None };
+    let (sizes, strides, offset) = (meta.sizes.clone(), meta.strides.clone(), meta.storage_offset.clone());
+    Some(TensorView { buffer: of.buffer, dtype: meta.dtype, sizes, strides, offset })
 }
 
 /// What the data has decided, by symbol.
