@@ -1,10 +1,11 @@
 //! Operators in place compute, and then copy what they have computed to where it belongs. Where that is memory that nothing else looks at, the
 //! program can go on with what was computed.
 
-use crate::uses::Uses;
-use std::collections::HashMap;
+use crate::loops::COPIES;
+use crate::uses::{Uses, any_within, drop_steps};
+use std::collections::{HashMap, HashSet};
 use tracefx_ops::Registry;
-use tracefx_plan::{Action, Buffer, BufferId, Plan, TensorId, TensorView};
+use tracefx_plan::{Action, Buffer, BufferId, Operand, Plan, TensorId, TensorView};
 
 /// Drops the copies of results to memory of the plan that they fill.
 pub(crate) fn without_copies(plan: &mut Plan, registry: &Registry) {
@@ -29,6 +30,50 @@ pub(crate) fn without_copies(plan: &mut Plan, registry: &Registry) {
             plan.buffers[to as usize] = Buffer::Scratch;
         }
     }
+}
+
+/// Copies what a step copies for one other step, which copies it on, from where it was.
+pub(crate) fn copy_straight(plan: &mut Plan, registry: &Registry) {
+    let uses = Uses::of(plan, registry);
+    let mut dropped = HashSet::new();
+    for at in 0..plan.steps.len() {
+        let Action::Copy { from, to } = plan.steps[at].action else { continue };
+        let used = uses.buffer(plan.tensor(from).buffer);
+        let [writer] = used.writers[..] else { continue };
+        let is_only = uses.only_reader(plan, from) == Some(at);
+        let Some(source) = copied(plan, writer, from).filter(|_| is_only) else { continue };
+        let (buffer, target) = (plan.tensor(source).buffer, plan.tensor(to).buffer);
+        let is_fixed = !any_within(uses.writers(plan, buffer), writer + 1..at);
+        if is_fixed && plan.tensor(source) == plan.tensor(to) {
+            dropped.extend([writer, at]);
+            continue;
+        }
+        // Of two tensors that are given, nobody knows whether they share memory.
+        let is_elsewhere = buffer != target && !(is_given(plan, buffer) && is_given(plan, target));
+        if is_elsewhere && is_fixed {
+            plan.steps[at].action = Action::Copy { from: source, to };
+            dropped.insert(writer);
+        }
+    }
+    drop_steps(plan, &dropped);
+}
+
+/// The tensor whose elements a call gives as they are, as all of this tensor.
+fn copied(plan: &Plan, at: usize, given: TensorId) -> Option<TensorId> {
+    let Action::Call { op, args, results } = &plan.steps[at].action else { return None };
+    let source = match &**op {
+        "aten.copy.default" => args.get(1)?,
+        op if COPIES.contains(&op) => args.first()?,
+        _ => return None,
+    };
+    let (&Operand::Tensor(source), &[Operand::Tensor(result)]) = (source, &results[..]) else { return None };
+    let is_whole = plan.tensor(result) == plan.tensor(given);
+    (is_whole && plan.tensor(source).dtype == plan.tensor(given).dtype).then_some(source)
+}
+
+/// Whether a buffer is of the program or of whoever runs it.
+pub(crate) fn is_given(plan: &Plan, id: BufferId) -> bool {
+    matches!(plan.buffer(id), Buffer::Input(_) | Buffer::Constant(_))
 }
 
 /// Whether what is copied can stay where it was computed: nothing else looks at it there, and it is all of where it would go.

@@ -14,6 +14,7 @@ mod loops;
 mod matrices;
 mod norms;
 mod products;
+mod updates;
 mod uses;
 
 use tracefx_core::{Code, Diagnostic, Result};
@@ -57,6 +58,9 @@ pub fn compile(mut plan: Plan, registry: &Registry, kernels: &Kernels, precision
             *plans = std::mem::take(plans).into_iter().map(|it| compile(it, registry, kernels, precision)).collect();
         }
     }
+    in_place::copy_straight(&mut plan, registry);
+    updates::in_place(&mut plan, registry, kernels);
+    in_place::copy_straight(&mut plan, registry);
     in_place::without_copies(&mut plan, registry);
     if precision == Precision::Fast {
         layout::channels_last(&mut plan, registry, kernels);

@@ -62,7 +62,8 @@ impl Plans {
         // A plan that does not hold together is a bug of a pass, and the traced one computes the same.
         let validity = compiled.validate();
         debug_assert!(validity.is_ok(), "{validity:?}\n{compiled}");
-        Ok(Arc::new(if validity.is_ok() { compiled } else { traced }))
+        // Inputs that share memory which the compiled one wants for itself are for the traced one, too.
+        Ok(Arc::new(if validity.is_ok() && fits(&compiled, inputs) { compiled } else { traced }))
     }
 
     /// Runs the module by a plan; nothing where there can be none, for a plan refuses what the interpreter may take.
@@ -103,7 +104,10 @@ impl Plans {
     /// The plan for these inputs, and memory for it, if there are any.
     fn take(&self, inputs: &[Value<Tensor>]) -> Option<(Arc<Plan>, Option<BoundPlan>)> {
         let mut plans = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = plans.iter().position(|it| fits(&it.plan, inputs))?;
+        // Of those that are for these inputs, one that asks for more is the compiled one.
+        let asks = |it: &Planned| !it.plan.alone.is_empty();
+        let fitting = |asked: bool| plans.iter().position(|it| asks(it) == asked && fits(&it.plan, inputs));
+        let at = fitting(true).or_else(|| fitting(false))?;
         plans[..=at].rotate_right(1);
         let found = &mut plans[0];
         Some((Arc::clone(&found.plan), found.idle.pop()))

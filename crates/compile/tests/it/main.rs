@@ -6,3 +6,4 @@ mod loops;
 mod norms;
 mod products;
 mod reference;
+mod updates;

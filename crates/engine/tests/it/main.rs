@@ -1,6 +1,7 @@
 //! What both surfaces share, in one program: opening, running, exporting, passes and files.
 
 mod autocast;
+mod caches;
 mod checkpoints;
 mod corpus;
 mod custom;

@@ -1,0 +1,114 @@
+//! Programs that keep keys and values: a step of decoding writes only what is new to a cache.
+
+use crate::plans::content;
+use tracefx_core::{DType, Tensor};
+use tracefx_engine::{Library, Mode, Precision, Runner};
+use tracefx_export::{ExportedProgram, default_decompositions};
+use tracefx_ir::{Arg, Attribute, Graph, GraphModule, TensorKind};
+use tracefx_ops::Value;
+use tracefx_plan::Action;
+
+const CACHE: [usize; 4] = [1, 2, 2048, 64];
+const BYTES: u64 = 2 * 2048 * 64 * 4;
+
+fn noise(sizes: &[usize], seed: usize) -> Tensor {
+    let number = |at: usize| ((at * 7919 + seed * 104_729) % 10_007) as f32 / 10_007.0 - 0.5;
+    Tensor::from_slice(&(0..sizes.iter().product()).map(number).collect::<Vec<_>>(), sizes).unwrap()
+}
+
+/// The inputs of a step: query, key, value, where they belong, and which rows there are up to there.
+fn step(at: i64) -> Vec<Value<Tensor>> {
+    let mut res: Vec<Tensor> = (0..3).map(|it| noise(&[1, 2, 1, 64], at as usize * 3 + it)).collect();
+    res.push(Tensor::from_slice(&[at], &[1]).unwrap());
+    let mask = Tensor::zeros(DType::Bool, &[1, 1, 1, 2048]).unwrap();
+    mask.storage().write().unwrap().bytes_mut()[..=at as usize].fill(1);
+    res.push(mask);
+    res.into_iter().map(Value::Tensor).collect()
+}
+
+/// Two layers with a cache each for keys and values.
+fn program() -> ExportedProgram {
+    let mut graph = Graph::new();
+    let [query, key, value, at, mask] = ["query", "key", "value", "at", "mask"].map(|it| graph.placeholder(it));
+    let mut last = query;
+    let aten = |graph: &mut Graph, op: &str, args: Vec<Arg>| {
+        graph.call_function(&format!("torch.ops.aten.{op}"), args, vec![])
+    };
+    for layer in 0..2 {
+        let [keys, values] = ["keys", "values"].map(|it| graph.get_attr(&format!("{it}{layer}")));
+        let new = aten(&mut graph, "add.Tensor", vec![key.into(), last.into()]);
+        aten(&mut graph, "index_copy_.default", vec![keys.into(), Arg::Int(2), at.into(), new.into()]);
+        let indices = Arg::List(vec![Arg::None, Arg::None, at.into()]);
+        aten(&mut graph, "index_put_.default", vec![values.into(), indices, value.into()]);
+        let args = vec![last.into(), keys.into(), values.into(), mask.into()];
+        last = aten(&mut graph, "scaled_dot_product_attention.default", args);
+    }
+    graph.output(last.into());
+    let mut module = GraphModule::new(graph);
+    for (seed, name) in ["keys0", "values0", "keys1", "values1"].into_iter().enumerate() {
+        module.set_attribute(name, Attribute::Tensor { tensor: noise(&CACHE, seed), kind: TensorKind::Buffer });
+    }
+    Library::default().export(&module, &step(0)).unwrap()
+}
+
+fn state(runner: &Runner) -> Vec<String> {
+    content(&runner.state().map(|(_, it)| Value::Tensor(it.clone())).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_step_of_decoding_writes_what_is_new() {
+    let functional = program().run_decompositions(&default_decompositions()).unwrap();
+    assert!(functional.module.graph.to_string().contains("index_put.default"), "{functional}");
+    let programs = [program(), functional];
+    let ways = programs.iter().flat_map(|it| [(it, Precision::Strict), (it, Precision::Fast)]);
+    for (program, precision) in ways {
+        let runner = Runner::new(program).unwrap().with_precision(precision);
+        let interpreted = Runner::new(program).unwrap().with_mode(Mode::Interpret);
+        let plan = runner.plan(&step(0)).unwrap();
+        // Attention with a mask of bools that is spelled out multiplies all keys by a factor.
+        let is_spelled_out = std::ptr::eq(program, &programs[1]);
+        let mut n_updates = 0;
+        for step in &plan.steps {
+            let mut written = 0;
+            step.action.for_each_written(&mut |it| {
+                written += plan.tensor(it).known().unwrap().sizes.iter().product::<usize>()
+            });
+            let is_update = matches!(step.action, Action::Update { .. });
+            assert!(is_update || is_spelled_out || written < CACHE.iter().product(), "{plan}");
+            n_updates += usize::from(is_update);
+        }
+        assert_eq!(n_updates, 4, "{plan}");
+        let report = runner.explain(&step(0)).unwrap();
+        let updates: Vec<_> = report.steps.iter().filter(|it| it.step.ends_with("in place")).collect();
+        assert!(updates.len() == 4 && updates.iter().all(|it| it.bytes < BYTES / 100), "{report}");
+        let before = state(&runner);
+        for at in [0, 1, 2, 1, 2047] {
+            let [given, wanted] = [&runner, &interpreted].map(|it| it.run(&step(at)).unwrap());
+            let numbers = |it: &[Value<Tensor>]| match it {
+                [Value::Tensor(it)] => it.to_vec::<f32>().unwrap(),
+                other => panic!("{other:?}"),
+            };
+            for (given, wanted) in numbers(&given).iter().zip(numbers(&wanted)) {
+                let is_close = (given - wanted).abs() <= 1e-5 * wanted.abs().max(0.1);
+                assert!(if precision == Precision::Strict { *given == wanted } else { is_close }, "{given} {wanted}");
+            }
+        }
+        assert_ne!(state(&runner), before);
+        if precision == Precision::Strict {
+            assert_eq!(state(&runner), state(&interpreted));
+        }
+        // The program keeps its own.
+        assert_eq!(state(&Runner::new(program).unwrap()), before);
+    }
+}
+
+#[test]
+fn an_index_out_of_range_leaves_its_cache_as_it_is() {
+    let runner = Runner::new(&program()).unwrap();
+    runner.run(&step(3)).unwrap();
+    let before = state(&runner);
+    let mut inputs = step(4);
+    inputs[3] = Value::Tensor(Tensor::from_slice(&[2048i64], &[1]).unwrap());
+    assert_eq!(runner.run(&inputs).unwrap_err().code().name(), "IndexOutOfRange");
+    assert_eq!(state(&runner), before);
+}
