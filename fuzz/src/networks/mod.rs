@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tracefx_compile::{Precision, compile};
 use tracefx_core::{DType, Diagnostic, Storage, Tensor, with_default_generator};
 use tracefx_cpu::kernels;
-use tracefx_exec::{BoundPlan, Executor, Interpreter, LOOP_STEPS, Preparations, plan};
+use tracefx_exec::{BoundPlan, Executor, Interpreter, LOOP_STEPS, Preparations, fits, plan};
 use tracefx_ir::{Attribute, GraphModule, TensorMeta};
 use tracefx_ops::{Value, registry};
 
@@ -246,7 +246,11 @@ impl Case {
                     continue;
                 }
             };
-            let compiled = compile(traced, registry(), kernels(), self.precision);
+            let mut compiled = compile(traced.clone(), registry(), kernels(), self.precision);
+            // What is written early must be alone.
+            if !fits(&compiled, &inputs.values(0)) {
+                compiled = traced;
+            }
             compiled.validate().map_err(|problem| format!("{problem}\n{}\n{compiled}", mine.graph))?;
             let made = BoundPlan::sharing(Arc::new(compiled), registry(), kernels(), &preparations);
             bound.push(Some(made.map_err(|problem| format!("{problem}\n{}", mine.graph))?));

@@ -84,6 +84,8 @@ const STEPS: &[Step] = &[
     movement,
     view,
     write,
+    update,
+    write_back,
     conversion,
     pointwise,
     product,
@@ -97,6 +99,8 @@ const STEPS: &[Step] = &[
 pub(crate) struct Network {
     pub(crate) growing: Growing,
     weights: Vec<Tensor>,
+    /// Values, and what is copied to them later on.
+    unwritten: Vec<(Known, Known)>,
     /// Where there is a seed, what sums up products is moved by as much as its rounding may be.
     noise: Option<usize>,
     /// Whether there may be convolutions by Winograd's algorithm, which spreads what is no number.
@@ -117,7 +121,7 @@ impl Network {
         let has_halves = inputs.iter().any(|it| is_half(it.dtype()));
         // The images are the first to be looked at.
         growing.values.reverse();
-        Network { growing, weights: Vec::new(), noise, has_winograd, follows: false, has_halves }
+        Network { growing, weights: Vec::new(), unwritten: Vec::new(), noise, has_winograd, follows: false, has_halves }
     }
 
     /// Grows by a step.
@@ -129,6 +133,7 @@ impl Network {
 
     /// The module that gives some of the values.
     pub(crate) fn finish(mut self, outputs: &[u8]) -> GraphModule {
+        while self.write_back().is_some() {}
         let last = self.growing.values.len() - 1;
         let given = outputs.iter().map(|&it| self.growing.values[last - usize::from(it) % 5 % (last + 1)].0.into());
         let given = given.collect();
@@ -243,6 +248,13 @@ impl Network {
         call("add.Tensor", &[tensor(&value), tensor(&noise)])
     }
 
+    /// Copies what is to be copied later on.
+    fn write_back(&mut self) -> Option<()> {
+        let (x, made) = self.unwritten.pop()?;
+        self.growing.call("copy_.default", &[tensor(&x), tensor(&made)], &[]);
+        Some(())
+    }
+
     fn keep(&mut self, made: Known) -> Option<Known> {
         if numel(&made.1) <= MAX_ELEMENTS {
             self.growing.values.push(made.clone());
@@ -281,6 +293,8 @@ const FOLLOWING: &[Step] = &[
     view,
     format,
     write,
+    update,
+    write_back,
     conversion,
     pointwise,
     movement,
@@ -745,6 +759,71 @@ fn write(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
     }?;
     // Both are there to be read.
     net.keep(whole).map(|_| ())
+}
+
+/// Changes a part of a value, in its place or in a copy, which may be copied back at once, later on or never.
+fn update(net: &mut Network, choices: &mut Choices<'_>) -> Option<()> {
+    let is_single = |it: &TensorMeta| {
+        it.sizes.iter().zip(&it.strides).all(|(size, stride)| size.as_int() <= Some(1) || stride.as_int() != Some(0))
+    };
+    let x = net.pick(choices, |it| it.dtype.is_float() && is_single(it) && !it.sizes.is_empty())?;
+    let y = net.pick(choices, |it| it.sizes == x.1.sizes && it.dtype == x.1.dtype)?;
+    let own = sizes(&x.1);
+    let dim = choices.below(own.len());
+    let (size, at) = (own[dim], int(dim as i64));
+    let n = choices.of(&[1, 2, 0]).min(size);
+    let index: Vec<i64> = (0..n).map(|_| choices.below(size) as i64).collect();
+    let index = net.constant(Tensor::from_slice(&index, &[n]).unwrap());
+    let start = choices.below(size - n + 1) as i64;
+    let range = [at.clone(), int(start), int(start + n as i64)];
+    let part = [&[tensor(&y)][..], &range].concat();
+    let part = net.growing.call("slice.Tensor", &part, &[])?.swap_remove(0);
+    let (first, part) = (tensor(&x), tensor(&part));
+    let in_place = choices.below(3) == 2;
+    let name = |op: &str| if in_place { format!("{op}_.default") } else { format!("{op}.default") };
+    let made = match choices.below(6) {
+        0 => net.call(&name("index_copy"), &[first, at, tensor(&index), part], &[]),
+        1 => {
+            let mut indices = vec![none(); dim];
+            indices.push(tensor(&index));
+            let adds = boolean(choices.below(2) == 1);
+            net.call(&name("index_put"), &[first, list(indices), part, adds], &[])
+        }
+        2 => net.call(&name("index_add"), &[first, at, tensor(&index), part], &[]),
+        3 => {
+            let end = choices.of(&[start + n as i64, i64::MAX]).min(size as i64);
+            // A part of a part is written back twice.
+            let inner = net.growing.call("relu.default", &[part], &[])?.swap_remove(0);
+            let range = [at, int(start), int(end)];
+            net.call("slice_scatter.default", &[&[first, tensor(&inner)][..], &range].concat(), &[])
+        }
+        4 if size > 0 => {
+            let chosen = int(choices.below(size) as i64 - choices.of(&[0, size as i64]));
+            let row = net.growing.call("select.int", &[tensor(&y), at.clone(), int(0)], &[])?.swap_remove(0);
+            net.call("select_scatter.default", &[first, tensor(&row), at, chosen], &[])
+        }
+        _ => {
+            let whole = [tensor(&x), at.clone(), int(0), int(i64::MAX)];
+            let whole = net.growing.call("slice.Tensor", &whole, &[])?.swap_remove(0);
+            let args = [tensor(&whole), at.clone(), tensor(&index), part];
+            let inner = net.growing.call("index_copy.default", &args, &[])?.swap_remove(0);
+            net.call("slice_scatter.default", &[first, tensor(&inner), at, int(0), int(i64::MAX)], &[])
+        }
+    }?;
+    match choices.below(3) {
+        0 => net.unwritten.push((x.clone(), made)),
+        1 => {
+            net.growing.call("copy_.default", &[tensor(&x), tensor(&made)], &[]);
+        }
+        _ => {}
+    }
+    // Both are there to be read.
+    if choices.below(3) == 2 { net.keep(x).map(|_| ()) } else { Some(()) }
+}
+
+/// Copies what is to be copied later on.
+fn write_back(net: &mut Network, _: &mut Choices<'_>) -> Option<()> {
+    net.write_back()
 }
 
 /// What only a run knows: numbers that are drawn, and how many elements there are.
