@@ -66,12 +66,12 @@ impl Plans {
         Ok(Arc::new(if validity.is_ok() && fits(&compiled, inputs) { compiled } else { traced }))
     }
 
-    /// Runs the module by a plan; nothing where there can be none, for a plan refuses what the interpreter may take.
+    /// Runs the module by a plan, which writes what it gives to the tensors that there are for it, where it can; nothing where there can be none, for a plan refuses what the interpreter may take.
     pub(crate) fn run(
         &self,
         module: &GraphModule,
         library: &Library,
-        inputs: &[Value<Tensor>],
+        (inputs, outputs): (&[Value<Tensor>], &[Tensor]),
         loop_steps: u64,
         watch: &mut Watch<'_>,
     ) -> Option<Result<Value<Tensor>>> {
@@ -96,7 +96,7 @@ impl Plans {
                 BoundPlan::sharing(plan, executor.registry(), executor.kernels(), preparations).ok()?
             }
         };
-        let result = (!bound.writes_to(inputs)).then(|| bound.run(executor, inputs, loop_steps, watch));
+        let result = (!bound.writes_to(inputs)).then(|| bound.run_into(executor, inputs, outputs, loop_steps, watch));
         self.give(&plan, Some(bound));
         result
     }

@@ -3,15 +3,16 @@
 use crate::Library;
 use crate::plans::Plans;
 use crate::profile::{PlanReport, StepTimes};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracefx_compile::Precision;
-use tracefx_core::{Code, Diagnostic, Result, Tensor};
-use tracefx_exec::{Interpreter, LOOP_STEPS, Watch};
+use tracefx_core::{Code, Diagnostic, Dims, Result, Tensor};
+use tracefx_exec::{Interpreter, LOOP_STEPS, Watch, assign, check_output, check_output_count};
 use tracefx_export::{ExportedProgram, InputChecker};
 use tracefx_ir::{Attribute, GraphModule, Str};
 use tracefx_ops::{Op, Value};
-use tracefx_plan::Plan;
+use tracefx_plan::{Extent, Plan};
 
 /// What one run of a program may take. A program of unknown origin can loop as long as it likes.
 ///
@@ -222,8 +223,76 @@ impl Runner {
         self.run_watched(inputs, &mut |_, _| Ok(()))
     }
 
+    /// Calls the program as [`Runner::run`] does, and writes the tensors that it gives to these, in order, lists flattened: of the same
+    /// dtypes and sizes, with any strides, and each in memory that no other, no input and no tensor of the program looks at. A run whose
+    /// outputs lie in memory as the plan has them, row-major from the start of their storages, makes no tensors of its own for them. What
+    /// comes back is what [`Runner::run`] gives, with these tensors in it.
+    ///
+    /// ```
+    /// use tracefx_core::{DType, Tensor};
+    /// use tracefx_engine::{Library, Runner};
+    /// use tracefx_ir::{Graph, GraphModule};
+    /// use tracefx_ops::Value;
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.placeholder("x");
+    /// let y = graph.call_function("torch.ops.aten.neg.default", vec![x.into()], vec![]);
+    /// graph.output(y.into());
+    /// let x = Value::Tensor(Tensor::from_slice(&[1.0f32, 2.0], &[2])?);
+    /// let runner = Runner::new(&Library::default().export(&GraphModule::new(graph), &[x.clone()])?)?;
+    /// let y = Tensor::zeros(DType::Float32, &[2])?;
+    /// for _ in 0..10 {
+    ///     runner.run_into(&[x.clone()], &[y.clone()])?;
+    /// }
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, -2.0]);
+    /// # Ok::<(), tracefx_core::Diagnostic>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Runner::run`]; `InvalidArgument` where there are more or fewer outputs than the program gives tensors, where one is of another
+    /// dtype or other sizes, or shares memory. After an error in the run, anything may be in the outputs.
+    pub fn run_into(&self, inputs: &[Value<Tensor>], outputs: &[Tensor]) -> Result<Vec<Value<Tensor>>> {
+        self.checker.check(inputs)?;
+        self.check_apart(inputs, outputs)?;
+        let given = self.run_limited(inputs, outputs, &mut |_, _| Ok(()))?;
+        let mut made = Vec::new();
+        given.iter().for_each(|it| it.for_each_tensor(&mut |it| made.push(it)));
+        check_output_count(made.len(), outputs)?;
+        for (at, (made, output)) in made.iter().zip(outputs).enumerate() {
+            check_output(at, (made.dtype(), made.sizes()), output)?;
+        }
+        for (made, output) in
+            made.iter().zip(outputs).filter(|(made, output)| !made.storage().is_same(output.storage()))
+        {
+            assign(output, made)?;
+        }
+        let mut outputs = outputs.iter();
+        given.iter().map(|it| it.try_map(&mut |made| Ok(outputs.next().unwrap_or(made).clone()))).collect()
+    }
+
+    /// Refuses outputs that are not alone in their memory.
+    fn check_apart(&self, inputs: &[Value<Tensor>], outputs: &[Tensor]) -> Result<()> {
+        let mut taken: HashSet<usize> = self.state().map(|(_, it)| it.storage().id()).collect();
+        inputs.iter().for_each(|it| {
+            it.for_each_tensor(&mut |it| {
+                taken.insert(it.storage().id());
+            });
+        });
+        for (at, output) in outputs.iter().enumerate() {
+            let [sizes, strides] = [output.sizes(), output.strides()].map(Dims::from_slice);
+            let is_apart = Extent { sizes, strides, offset: output.offset() }.is_apart();
+            if !taken.insert(output.storage().id()) || !is_apart {
+                let what =
+                    format!("the output {at} shares memory with itself, another output, an input or the program");
+                return Err(Diagnostic::new(Code::InvalidArgument, what).help("give a tensor with memory of its own"));
+            }
+        }
+        Ok(())
+    }
+
     /// Calls the program as [`Runner::run`] does, and tells before each node of its graph how many were run, and how many
-    /// there are; and the same again before each step of a loop. An error of `watch` stops the call; what the nodes before wrote to buffers and inputs stays.
+    /// there are; and the same again before each step of a loop. An error of `watch` stops the call; what the nodes before wrote to buffers and inputs stays, and so does
+    /// what was to be written back at the end: a plan writes that as soon as nobody reads what was there.
     ///
     /// ```no_run
     /// # use tracefx_core::{Code, Diagnostic};
@@ -241,11 +310,21 @@ impl Runner {
     /// As there, and what `watch` gives.
     pub fn run_watched(&self, inputs: &[Value<Tensor>], watch: &mut Watch<'_>) -> Result<Vec<Value<Tensor>>> {
         self.checker.check(inputs)?;
+        self.run_limited(inputs, &[], watch)
+    }
+
+    /// A run that ends where its limits are, with memory for what it gives.
+    fn run_limited(
+        &self,
+        inputs: &[Value<Tensor>],
+        outputs: &[Tensor],
+        watch: &mut Watch<'_>,
+    ) -> Result<Vec<Value<Tensor>>> {
         let result = match self.limits.milliseconds {
-            None => self.run_module(inputs, watch),
+            None => self.run_module(inputs, outputs, watch),
             Some(limit) => {
                 let start = Instant::now();
-                self.run_module(inputs, &mut |done, all| {
+                self.run_module(inputs, outputs, &mut |done, all| {
                     if start.elapsed() > Duration::from_millis(limit) {
                         return Err(too_long(limit));
                     }
@@ -262,9 +341,10 @@ impl Runner {
         }
     }
 
-    fn run_module(&self, inputs: &[Value<Tensor>], watch: &mut Watch<'_>) -> Result<Value<Tensor>> {
+    fn run_module(&self, inputs: &[Value<Tensor>], outputs: &[Tensor], watch: &mut Watch<'_>) -> Result<Value<Tensor>> {
         if self.mode == Mode::Plan
-            && let Some(result) = self.plans.run(&self.module, &self.library, inputs, self.limits.loop_steps, watch)
+            && let Some(result) =
+                self.plans.run(&self.module, &self.library, (inputs, outputs), self.limits.loop_steps, watch)
         {
             return result;
         }

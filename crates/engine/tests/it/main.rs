@@ -15,6 +15,7 @@ mod joint;
 mod loops;
 mod mutations;
 mod opening;
+mod outputs;
 mod passes;
 mod plans;
 mod programs;

@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::mem::take;
 use std::sync::Arc;
-use tracefx_core::{Code, Diagnostic, Result, Storage, Tensor};
+use tracefx_core::{Code, DType, Diagnostic, Result, Storage, Tensor};
 use tracefx_ops::{Args, Op, Registry, Value};
 use tracefx_plan::{
     Action, Buffer, BufferId, Extent, Fused, Lifetime, Operand, Plan, Step, TensorId, TensorView, assign_slots,
@@ -38,6 +38,8 @@ pub struct BoundPlan {
     lent: Vec<usize>,
     /// The buffers and tensors of a run.
     of_a_run: (Vec<usize>, Vec<usize>),
+    /// The results that this run writes to tensors that there are, and the storages that they have in other runs.
+    placed: Vec<(usize, Option<Storage>)>,
     /// The program's own memory that steps write to.
     written: Vec<Storage>,
     /// What the data has decided in this run.
@@ -181,6 +183,7 @@ impl BoundPlan {
             tensors: vec![None; plan.tensors.len()],
             bound: plan.steps.iter().map(binding).collect(),
             of_a_run: (of_a_run, tensors),
+            placed: Vec::new(),
             written: plan.buffers.iter().enumerate().filter_map(constant).collect(),
             lent,
             symbols: Symbols::default(),
@@ -210,11 +213,29 @@ impl BoundPlan {
         loop_steps: u64,
         watch: &mut Watch<'_>,
     ) -> Result<Value<Tensor>> {
+        self.run_into(executor, inputs, &[], loop_steps, watch)
+    }
+
+    /// As [`BoundPlan::run`], with memory for what the plan gives: of the tensors of its output in order, those that a run makes lie in
+    /// the memory of these, where these begin their storages and lie as the plan has them. No two of them, and none of the inputs and of
+    /// the program, may look at one memory.
+    ///
+    /// # Errors
+    /// As there, and `InvalidArgument` where one is of another dtype or of other sizes than the tensor of the output.
+    pub fn run_into(
+        &mut self,
+        executor: Executor<'_>,
+        inputs: &[Value<Tensor>],
+        outputs: &[Tensor],
+        loop_steps: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<Value<Tensor>> {
         if !self.takes(inputs) {
             return Err(Diagnostic::new(Code::InputType, "the plan was made for inputs of other dtypes or layouts"));
         }
         let watch: &mut Watch<'_> = &mut |done, all| watch(done, all);
         let run = Run::new(loop_steps, watch);
+        self.place_outputs(outputs)?;
         self.run_within(Running { executor, steps: &run }, inputs, &mut |done, all| run.enter(done, all))
     }
 
@@ -232,6 +253,66 @@ impl BoundPlan {
         fits(&self.plan, inputs) && !self.writes_to(inputs)
     }
 
+    /// Puts results where these tensors are, if they can be there.
+    fn place_outputs(&mut self, outputs: &[Tensor]) -> Result<()> {
+        let mut ids = Vec::new();
+        self.plan.output.for_each_tensor(&mut |it| ids.push(it));
+        if !outputs.is_empty() {
+            check_output_count(ids.len(), outputs)?;
+        }
+        let known = ids.iter().map(|it| self.plan.tensor(*it)).zip(outputs);
+        let mut places = Vec::new();
+        for (at, (view, output)) in known.enumerate() {
+            let Some(extent) = view.known() else { continue };
+            check_output(at, (view.dtype, &extent.sizes), output)?;
+            let buffer = view.buffer.0 as usize;
+            // What a step reads before it is written is zero, and zeros are not written.
+            let is_own = matches!(self.plan.buffers[buffer], Buffer::Result) && self.is_overwritten[buffer];
+            let is_whole = extent.is_row_major() && extent.span(view.dtype) == self.sizes[buffer];
+            let lies_so = extent.offset == 0 && output.offset() == 0 && extent.strides[..] == *output.strides();
+            if is_own && is_whole && lies_so && output.numel() > 0 {
+                places.push((buffer, output.storage()));
+            }
+        }
+        // Lazy clones keep what they have.
+        places.iter().try_for_each(|(_, storage)| storage.write().map(drop))?;
+        for (buffer, storage) in places {
+            if !self.placed.iter().any(|(it, _)| *it == buffer) {
+                let own = self.storages[buffer].replace(storage.clone());
+                self.placed.push((buffer, own));
+                self.forget_tensors(buffer);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts results where they are without tensors for them.
+    fn take_outputs_back(&mut self) {
+        for (buffer, own) in take(&mut self.placed) {
+            self.storages[buffer] = own;
+            self.forget_tensors(buffer);
+        }
+    }
+
+    fn forget_tensors(&mut self, buffer: usize) {
+        let views = self.tensors.iter_mut().zip(&self.plan.tensors);
+        views.filter(|(_, view)| view.buffer.0 as usize == buffer).for_each(|(tensor, _)| *tensor = None);
+    }
+
+    /// Whether a step reads or writes a result that this run writes to a tensor that there is.
+    fn touches_placed(&self, at: usize) -> bool {
+        let mut touches = false;
+        if !self.placed.is_empty() {
+            let buffer = |it: TensorId| self.plan.tensor(it).buffer.0 as usize;
+            self.plan.steps[at].action.for_each_tensor(&mut |it| touches |= self.is_placed(buffer(it)));
+        }
+        touches
+    }
+
+    fn is_placed(&self, buffer: usize) -> bool {
+        self.placed.iter().any(|(it, _)| *it == buffer)
+    }
+
     /// A run within a run.
     fn run_within(
         &mut self,
@@ -241,6 +322,7 @@ impl BoundPlan {
     ) -> Result<Value<Tensor>> {
         let result = self.run_steps(running, inputs, enter);
         // Nothing that the caller gave or got is kept.
+        self.take_outputs_back();
         self.lent.iter().filter_map(|&it| self.storages[it].as_ref()).for_each(|it| drop(it.take()));
         self.of_a_run.0.iter().for_each(|&it| self.storages[it] = None);
         self.of_a_run.1.iter().for_each(|&it| self.tensors[it] = None);
@@ -276,11 +358,12 @@ impl BoundPlan {
         for &at in &self.of_a_run.0 {
             self.storages[at] = match (&plan.buffers[at], self.sizes[at]) {
                 (Buffer::Input(input), _) => given.get(*input as usize).copied().cloned(),
+                (Buffer::Result, Some(_)) if self.is_placed(at) => continue,
                 (Buffer::Result, Some(size)) => Some(self.result(at, size)?),
                 (_, _) => None,
             };
         }
-        for &at in &self.lent {
+        for &at in self.lent.iter().filter(|it| !self.is_placed(**it)) {
             let size = self.sizes[at].unwrap_or_default();
             let content = match &plan.buffers[at] {
                 Buffer::Input(input) => given.get(*input as usize).filter(|it| it.len() >= size).copied().cloned(),
@@ -321,7 +404,11 @@ impl BoundPlan {
         };
         let buffer = self.plan.tensor(id).buffer;
         let own = match &self.storages[buffer.0 as usize] {
-            Some(own) if self.lent.binary_search(&(buffer.0 as usize)).is_ok() => own,
+            Some(own)
+                if self.lent.binary_search(&(buffer.0 as usize)).is_ok() && !self.is_placed(buffer.0 as usize) =>
+            {
+                own
+            }
             _ => return self.tensor(id).map(Value::Tensor),
         };
         let storage = match self.plan.buffer(buffer) {
@@ -333,12 +420,13 @@ impl BoundPlan {
     }
 
     fn run_step(&mut self, at: usize, running: Running<'_>) -> Result<()> {
-        if let Binding::Once(None) = self.bound[at] {
+        let is_elsewhere = self.touches_placed(at);
+        if let (Binding::Once(None), false) = (&self.bound[at], is_elsewhere) {
             self.bound[at] = Binding::Once(Some(self.bind(at)?));
         }
         let made = match &mut self.bound[at] {
-            Binding::Once(Some(bound)) => bound.run(&mut self.work[at], running)?,
-            Binding::Once(None) | Binding::EachRun => self.bind(at)?.run(&mut self.work[at], running)?,
+            Binding::Once(Some(bound)) if !is_elsewhere => bound.run(&mut self.work[at], running)?,
+            Binding::Once(_) | Binding::EachRun => self.bind(at)?.run(&mut self.work[at], running)?,
         };
         let Some(made) = made else { return Ok(()) };
         let plan = Arc::clone(&self.plan);
@@ -636,6 +724,31 @@ fn extent_of(view: &TensorView, symbols: &Symbols) -> Result<Extent> {
 /// The tensor of these numbers in a storage.
 fn tensor_on(storage: Storage, view: &TensorView, extent: &Extent) -> Result<Tensor> {
     Tensor::view_of(storage, view.dtype, &extent.sizes, &extent.strides, extent.offset)
+}
+
+/// Checks that there is a tensor for each that a program gives.
+///
+/// # Errors
+/// `InvalidArgument` where there is not.
+pub fn check_output_count(n_tensors: usize, outputs: &[Tensor]) -> Result<()> {
+    if outputs.len() == n_tensors {
+        return Ok(());
+    }
+    let what = format!("the program gives {n_tensors} tensors, and there are {} outputs", outputs.len());
+    Err(Diagnostic::new(Code::InvalidArgument, what).help("give a tensor for each that the program gives"))
+}
+
+/// Checks a tensor that is to become what a program gives, the tensor of this number.
+///
+/// # Errors
+/// `InvalidArgument` where it is of another dtype or of other sizes.
+pub fn check_output(at: usize, (dtype, sizes): (DType, &[usize]), output: &Tensor) -> Result<()> {
+    if output.dtype() == dtype && output.sizes() == sizes {
+        return Ok(());
+    }
+    let (wanted, given) = (dtype.name(), output.dtype().name());
+    let what = format!("the output {at} is {wanted}{sizes:?}, and is to be written to {given}{:?}", output.sizes());
+    Err(Diagnostic::new(Code::InvalidArgument, what).help("give a tensor of the same dtype and sizes as the output"))
 }
 
 /// Gives the symbols of an operand the values that they have here, those in the sizes of tensors included.

@@ -9,7 +9,7 @@ mod operands;
 mod preparations;
 mod trace;
 
-pub use bound::{BoundPlan, fits};
+pub use bound::{BoundPlan, check_output, check_output_count, fits};
 pub use operands::view_of;
 pub(crate) use operands::{Symbols, plain_value};
 pub use preparations::Preparations;
