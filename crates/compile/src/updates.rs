@@ -101,15 +101,16 @@ impl Update {
         view.buffer != new.buffer || is_same(view, new) || is_dense && is_counted
     }
 
-    /// Lets the steps up to the one that copies the result look at the tensor, and all others where nobody writes to the one or the other
-    /// any more.
+    /// Lets the steps up to the one that copies the result look at the tensor, and those behind it where nobody writes to the one or the
+    /// other as long as the result is used.
     fn moves_until(&self, plan: &mut Plan, uses: &Uses, back: usize) {
         let (old, new) = (plan.tensor(self.target).buffer, plan.tensor(self.result).buffer);
         let (before, after) = (uses.buffer(old), uses.buffer(new));
-        let is_written = before.writers.iter().chain(&after.writers).any(|it| *it > back);
-        let is_apart = after.is_outer || is_written || !self.can_move_within(plan, back + 1..plan.steps.len());
-        let is_used = after.readers.iter().chain(&after.writers).any(|it| *it > back);
-        let end = if is_apart || !is_used { back } else { plan.steps.len() };
+        let last = after.readers.iter().chain(&after.writers).copied().fold(back, usize::max);
+        let behind = back + 1..last + 1;
+        let is_written = [before, after].iter().any(|it| any_within(&it.writers, behind.clone()));
+        let is_apart = after.is_outer || is_written || !self.can_move_within(plan, behind);
+        let end = if is_apart { back } else { last + 1 };
         let mut meets_others = false;
         for step in &plan.steps[self.at + 1..end] {
             step.action.for_each_tensor(&mut |it| {
@@ -121,7 +122,7 @@ impl Update {
             plan.alone.push(old);
         }
         self.moves(plan, end);
-        if is_apart && (after.is_outer || is_used) {
+        if is_apart {
             plan.steps[back].action = Action::Copy { from: self.target, to: self.result };
         } else {
             plan.steps.remove(back);

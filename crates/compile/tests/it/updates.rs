@@ -343,6 +343,32 @@ fn updates_follow_each_other() {
 }
 
 #[test]
+fn layers_of_one_cache_are_written_where_they_are() {
+    let build = |g: &mut Graph, x: &[NodeId]| {
+        let (mut cache, mut sums) = (x[0], Vec::new());
+        for layer in 0..2 {
+            let args = |cache: NodeId| vec![cache.into(), Arg::Int(0), Arg::Int(layer)];
+            let old = aten(g, "select.int", args(cache));
+            let new = aten(g, "select.int", args(x[1]));
+            let made = aten(g, "index_copy.default", vec![old.into(), Arg::Int(0), x[2].into(), new.into()]);
+            let args = vec![cache.into(), made.into(), Arg::Int(0), Arg::Int(layer)];
+            cache = aten(g, "select_scatter.default", args);
+            // The layer as it was written, or as a part of the cache.
+            let read =
+                if layer == 0 { made } else { aten(g, "select.int", vec![cache.into(), Arg::Int(0), Arg::Int(1)]) };
+            sums.push(sum(g, read));
+        }
+        back(g, x, cache);
+        sums
+    };
+    let inputs =
+        |call: usize| vec![noise(&[2, 600, 4], call), noise(&[2, 2, 4], call + 1), positions(&[call as i64, 599])];
+    let case = Case { build: &build, inputs: &inputs, buffers: vec![], precision: Precision::Strict };
+    let plan = case.check();
+    assert_eq!(n_copies(&plan, 2400), 0, "{plan}");
+}
+
+#[test]
 fn what_is_written_may_be_a_part_of_the_tensor() {
     let shifted = |g: &mut Graph, x: &[NodeId]| {
         let part = aten(g, "slice.Tensor", vec![x[0].into(), Arg::Int(1), Arg::Int(1), Arg::Int(3)]);

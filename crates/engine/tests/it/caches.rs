@@ -112,3 +112,41 @@ fn an_index_out_of_range_leaves_its_cache_as_it_is() {
     assert_eq!(runner.run(&inputs).unwrap_err().code().name(), "IndexOutOfRange");
     assert_eq!(state(&runner), before);
 }
+
+/// `(sum(other), sum(cache))`, where the cache is written to at the end.
+fn functional() -> ExportedProgram {
+    let mut graph = Graph::new();
+    let [cache, other, new, at] = ["cache", "other", "new", "at"].map(|it| graph.placeholder(it));
+    let aten = |graph: &mut Graph, op: &str, args: Vec<Arg>| {
+        graph.call_function(&format!("torch.ops.aten.{op}.default"), args, vec![])
+    };
+    let made = aten(&mut graph, "index_copy", vec![cache.into(), Arg::Int(1), at.into(), new.into()]);
+    let sums = [other, made].map(|it| aten(&mut graph, "sum", vec![it.into()]).into());
+    aten(&mut graph, "copy_", vec![cache.into(), made.into()]);
+    graph.output(Arg::Tuple(sums.to_vec()));
+    Library::default().export(&GraphModule::new(graph), &given(false)).unwrap()
+}
+
+fn given(is_shared: bool) -> Vec<Value<Tensor>> {
+    let cache = noise(&[2, 6, 4], 1);
+    let other = if is_shared { cache.clone() } else { noise(&[2, 6, 4], 2) };
+    let at = Tensor::from_slice(&[3i64, 0], &[2]).unwrap();
+    [cache, other, noise(&[2, 2, 4], 3), at].map(Value::Tensor).to_vec()
+}
+
+#[test]
+fn a_cache_that_is_another_input_too_is_written_to_at_the_end() {
+    let program = functional();
+    for order in [[false, true, false], [true, false, true]] {
+        let [planned, interpreted] = [Mode::Plan, Mode::Interpret]
+            .map(|mode| Runner::new(&program).unwrap().with_mode(mode).with_precision(Precision::Strict));
+        for is_shared in order {
+            let [mine, yours] = [given(is_shared), given(is_shared)];
+            assert_eq!(content(&planned.run(&mine).unwrap()), content(&interpreted.run(&yours).unwrap()));
+            assert_eq!(content(&mine), content(&yours));
+        }
+    }
+    let alone = Runner::new(&program).unwrap().plan(&given(false)).unwrap();
+    assert_eq!(alone.alone.len(), 1, "{alone}");
+    assert!(Runner::new(&program).unwrap().plan(&given(true)).unwrap().alone.is_empty());
+}
