@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tracefx_compile::{Precision, compile};
 use tracefx_core::{Code, DType, Tensor};
 use tracefx_cpu::kernels;
-use tracefx_exec::{BoundPlan, Executor, Interpreter, LOOP_STEPS, fits, plan};
+use tracefx_exec::{BoundPlan, Executor, Interpreter, LOOP_STEPS, fits, plan as plan_of};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, TensorKind, TensorMeta};
 use tracefx_ops::{Value, registry};
 use tracefx_plan::{Action, Buffer, Plan};
@@ -63,7 +63,7 @@ impl Case<'_> {
     fn check(&self) -> Plan {
         let (mine, yours) = (self.module(), self.module());
         let metas: Vec<_> = (self.inputs)(0).iter().map(|it| Value::Tensor(TensorMeta::of(it))).collect();
-        let traced = plan(&yours, &metas, registry(), kernels()).unwrap();
+        let traced = plan_of(&yours, &metas, registry(), kernels()).unwrap();
         let compiled = compile(traced, registry(), kernels(), self.precision);
         compiled.validate().unwrap();
         let mut bound = BoundPlan::new(Arc::new(compiled.clone()), registry(), kernels()).unwrap();
@@ -411,6 +411,27 @@ fn indices_are_checked_before_anything_is_written() {
     }
 }
 
+/// A kernel that leaves masks to the decomposition, which gives a new tensor.
+#[test]
+fn what_a_mask_selects_is_written_too() {
+    let build = |g: &mut Graph, x: &[NodeId]| {
+        let mask = aten(g, "gt.Scalar", vec![x[0].into(), Arg::Float(0.1)]);
+        let value = aten(g, "select.int", vec![x[1].into(), Arg::Int(0), Arg::Int(0)]);
+        let value = aten(g, "sum.default", vec![value.into()]);
+        let args = vec![x[0].into(), Arg::List(vec![mask.into()]), value.into()];
+        let made = aten(g, "index_put.default", args);
+        back(g, x, made);
+        // How many there are the data decides.
+        let rows = aten(g, "nonzero.default", vec![x[2].into()]);
+        let rows = aten(g, "select.int", vec![rows.into(), Arg::Int(1), Arg::Int(0)]);
+        let args = vec![made.into(), Arg::Int(1), rows.into(), Arg::Int(3)];
+        aten(g, "index_fill_.int_Scalar", args);
+        vec![sum(g, x[0]), sum(g, made)]
+    };
+    // The mask, the copy that is written to on its own, and what has no number of elements.
+    check(&build, &[&[1, 4], &[0, 1], &[0, 0]], 3);
+}
+
 #[test]
 fn a_strided_tensor_is_updated_where_its_elements_are() {
     let turned = |g: &mut Graph, x: &[NodeId]| {
@@ -444,6 +465,21 @@ fn a_plan_that_writes_early_is_for_memory_of_its_own() {
     assert!(matches!(plan.buffer(plan.alone[0]), Buffer::Input(0)));
     let mut values: Vec<_> = inputs(0).into_iter().map(Value::Tensor).collect();
     assert!(fits(&plan, &values));
+    // Parts of one storage that do not meet are as good.
+    let storage = noise(&[120], 0).storage().clone();
+    let part = |offset: usize| {
+        Value::Tensor(Tensor::view_of(storage.clone(), DType::Float32, &[2, 6, 4], &[24, 4, 1], offset).unwrap())
+    };
+    let at = |offset: usize| {
+        let traced = inputs(0).into_iter().map(Value::Tensor).collect::<Vec<_>>();
+        [vec![part(offset)], traced[1..3].to_vec(), vec![part(0)]].concat()
+    };
+    let case = |offset: usize| {
+        let metas: Vec<_> = at(offset).iter().map(|it| it.map(&mut TensorMeta::of)).collect();
+        let traced = plan_of(&case.module(), &metas, registry(), kernels()).unwrap();
+        fits(&compile(traced, registry(), kernels(), Precision::Strict), &at(offset))
+    };
+    assert_eq!([0, 47, 48, 49].map(case), [false, false, true, true]);
     values[3] = values[0].clone();
     assert!(!fits(&plan, &values));
     let mut bound = BoundPlan::new(Arc::new(plan), registry(), kernels()).unwrap();

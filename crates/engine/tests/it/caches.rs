@@ -1,7 +1,7 @@
 //! Programs that keep keys and values: a step of decoding writes only what is new to a cache.
 
 use crate::plans::content;
-use tracefx_core::{DType, Tensor};
+use tracefx_core::{Code, DType, Diagnostic, Tensor};
 use tracefx_engine::{Library, Mode, Precision, Runner};
 use tracefx_export::{ExportedProgram, default_decompositions};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, TensorKind};
@@ -111,6 +111,22 @@ fn an_index_out_of_range_leaves_its_cache_as_it_is() {
     inputs[3] = Value::Tensor(Tensor::from_slice(&[2048i64], &[1]).unwrap());
     assert_eq!(runner.run(&inputs).unwrap_err().code().name(), "IndexOutOfRange");
     assert_eq!(state(&runner), before);
+}
+
+#[test]
+fn a_step_that_was_stopped_can_be_repeated() {
+    let program = program().run_decompositions(&default_decompositions()).unwrap();
+    let [stopped, whole] = [(); 2].map(|()| Runner::new(&program).unwrap());
+    let n_steps = whole.plan(&step(0)).unwrap().steps.len();
+    for at in 0..n_steps {
+        let refused = stopped.run_watched(&step(at as i64), &mut |done, _| {
+            if done == at { Err(Diagnostic::new(Code::Stopped, "stopped")) } else { Ok(()) }
+        });
+        assert_eq!(refused.unwrap_err().code(), Code::Stopped);
+        let given = [&stopped, &whole].map(|it| content(&it.run(&step(at as i64)).unwrap()));
+        assert_eq!(given[0], given[1]);
+    }
+    assert_eq!(state(&stopped), state(&whole));
 }
 
 /// `(sum(other), sum(cache))`, where the cache is written to at the end.

@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::mem::take;
 use std::sync::Arc;
-use tracefx_core::{Code, DType, Diagnostic, Result, Storage, Tensor};
+use tracefx_core::{Code, DType, Diagnostic, Result, Storage, Tensor, storage_span};
 use tracefx_ops::{Args, Op, Registry, Value};
 use tracefx_plan::{
     Action, Buffer, BufferId, Extent, Fused, Lifetime, Operand, Plan, Step, TensorId, TensorView, assign_slots,
@@ -906,17 +906,29 @@ fn are_alone(plan: &Plan, inputs: &[Value<Tensor>]) -> bool {
         return true;
     }
     let mut given = Vec::new();
-    inputs.iter().for_each(|it| it.for_each_tensor(&mut |it| given.push(it.storage())));
-    let storage_of = |buffer: &Buffer| match buffer {
-        Buffer::Input(at) => given.get(*at as usize).map(|it| it.id()),
-        Buffer::Constant(storage) => Some(storage.id()),
+    inputs.iter().for_each(|it| it.for_each_tensor(&mut |it| given.push(it)));
+    // The storage, and the bytes of it. What looks at an input looks at what that looks at.
+    let place = |buffer: &Buffer| match buffer {
+        Buffer::Input(at) => given.get(*at as usize).map(|it| {
+            let end = storage_span(it.sizes(), it.strides(), it.offset()).and_then(|it| usize::try_from(it).ok());
+            let bytes = |it: usize| it.saturating_mul(given[*at as usize].dtype().size());
+            (it.storage().id(), bytes(it.offset()), bytes(end.unwrap_or(usize::MAX)))
+        }),
+        Buffer::Constant(storage) => Some((storage.id(), 0, usize::MAX)),
         Buffer::Scratch | Buffer::Result | Buffer::Made => None,
     };
-    let mut alone: Vec<usize> = plan.alone.iter().filter_map(|it| storage_of(plan.buffer(*it))).collect();
-    alone.sort_unstable();
-    let is_alone = |id: usize| alone.binary_search(&id).is_ok();
-    let n_looks = plan.buffers.iter().filter_map(storage_of).filter(|it| is_alone(*it)).count();
-    n_looks == alone.len() && alone.windows(2).all(|it| it[0] != it[1])
+    let mut is_alone = vec![false; plan.buffers.len()];
+    plan.alone.iter().for_each(|it| is_alone[it.0 as usize] = true);
+    let places = plan.buffers.iter().zip(is_alone).filter_map(|(buffer, is_alone)| Some((place(buffer)?, is_alone)));
+    let mut places: Vec<_> = places.filter(|((_, start, end), _)| start < end).collect();
+    places.sort_unstable();
+    // How far those before reach in the storage, all and those that are alone.
+    let mut reach = (0, 0, 0);
+    places.into_iter().all(|((storage, start, end), is_alone)| {
+        let (all, alone) = if reach.0 == storage { (reach.1, reach.2) } else { (0, 0) };
+        reach = (storage, all.max(end), if is_alone { alone.max(end) } else { alone });
+        start >= if is_alone { all } else { alone }
+    })
 }
 
 fn is_like(plan: &Plan, operand: &Operand, input: &Value<Tensor>, symbols: &mut Symbols) -> bool {

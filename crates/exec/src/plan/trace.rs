@@ -201,12 +201,17 @@ impl Tracing<'_> {
     /// Whether a tensor looks beyond the one that its buffer was made for, of those that are known.
     fn leaves(&self, tensor: TensorRef) -> bool {
         let (view, buffers) = (self.here.plan.tensor(id_of(tensor)), &self.here.plan.buffers);
-        let span = |it: &TensorView| it.known().and_then(|extent| extent.span(it.dtype));
-        let room = match &buffers[view.buffer.0 as usize] {
-            Buffer::Constant(storage) => Some(storage.len()),
-            _ => span(self.here.plan.tensor(self.here.firsts[view.buffer.0 as usize])),
+        let bytes = |it: &TensorView| {
+            let extent = it.known()?;
+            Some((extent.offset.checked_mul(it.dtype.size())?, extent.span(it.dtype)?))
         };
-        span(view).zip(room).is_some_and(|(span, room)| span > room)
+        let room = match &buffers[view.buffer.0 as usize] {
+            Buffer::Constant(storage) => Some((0, storage.len())),
+            _ => bytes(self.here.plan.tensor(self.here.firsts[view.buffer.0 as usize])),
+        };
+        // What is empty looks at nothing.
+        let looks = |(start, end): (usize, usize), room: (usize, usize)| start < end && start < room.0 || end > room.1;
+        bytes(view).zip(room).is_some_and(|(it, room)| looks(it, room))
     }
 
     fn buffer_of(&self, tensor: TensorRef) -> BufferId {
