@@ -7,7 +7,7 @@ use crate::numeric::map::{cast, store};
 use crate::numeric::parallel;
 use crate::numeric::strided_copy::{Axis, Offsets, bits, gather_places};
 use crate::numeric::strided_iter::{StridedIter, StridedLayout};
-use tracefx_core::allocate::{collected, copied, try_collected};
+use tracefx_core::allocate::{collected, copied, filled, try_collected};
 use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, contiguous_strides};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
@@ -80,12 +80,14 @@ fn embedding(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
 
 fn embedding_renorm(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let (table, largest, order) = (args.tensor(0)?, args.float(2)?, args.float(3)?);
-    let mut rows = indices(args.tensor(1)?)?;
-    rows.sort_unstable();
-    rows.dedup();
+    let rows = indices(args.tensor(1)?)?;
     let starts = places(args, &rows, table.sizes()[0], table.sizes()[1])?;
     let mut numbers = copied(&Dense::new(&cast(table, DType::Float64)?)?.read::<f64>())?;
-    for start in starts {
+    let mut is_done = filled(false, table.sizes()[0])?;
+    for (&row, start) in rows.iter().zip(starts) {
+        if std::mem::replace(&mut is_done[row as usize], true) {
+            continue;
+        }
         let row = &mut numbers[start..start + table.sizes()[1]];
         let sizes = row.iter().map(|it| it.abs());
         let norm = match order {

@@ -6,6 +6,8 @@ use crate::numeric::dispatch::{with_element, with_float};
 use crate::numeric::float::Float;
 use crate::numeric::map::{cast, store};
 use crate::random::distributions::rounded;
+use crate::sort::order::Sorter;
+use crate::sort::sorting::{NAN, key, keys};
 use tracefx_core::allocate::{collected, filled, with_room};
 use tracefx_core::{DType, DTypeKind, Element, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
@@ -46,17 +48,12 @@ fn isin(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let (elements, among) = (scalars(elements, dtype)?, scalars(among, dtype)?);
     let is_inverted = args.bool(3)?;
     let are_ints = elements.iter().chain(&among).all(|it| it.kind() <= DTypeKind::Int);
-    let found: Vec<i64> = if are_ints {
-        let mut sorted: Vec<i64> = collected(among.iter().map(|it| it.to_i64()))?;
-        sorted.sort_unstable();
-        collected(elements.iter().map(|it| i64::from(sorted.binary_search(&it.to_i64()).is_ok() != is_inverted)))?
-    } else {
-        // Numbers are compared in float64, where zero has one sign and a NaN equals nothing.
-        let mut sorted: Vec<f64> = collected(among.iter().map(|it| it.to_f64() + 0.0).filter(|it| !it.is_nan()))?;
-        sorted.sort_unstable_by(f64::total_cmp);
-        let is_in = |it: &Scalar| sorted.binary_search_by(|other| other.total_cmp(&(it.to_f64() + 0.0))).is_ok();
-        collected(elements.iter().map(|it| i64::from(is_in(it) != is_inverted)))?
-    };
+    // Unless all are integers, numbers are compared in float64, where zero has one sign and a NaN equals nothing.
+    let key = |it: &Scalar| key(if are_ints { Scalar::Int(it.to_i64()) } else { Scalar::Float(it.to_f64()) });
+    let among: Vec<u64> = collected(among.iter().filter(|it| are_ints || !it.to_f64().is_nan()).map(key))?;
+    let sorted: Vec<u64> = collected(Sorter::default().places(&among)?.map(|at| among[at]))?;
+    let is_in = |it: &Scalar| sorted.binary_search(&key(it)).is_ok();
+    let found: Vec<i64> = collected(elements.iter().map(|it| i64::from(is_in(it) != is_inverted)))?;
     store(&found, &outs[0])
 }
 
@@ -152,16 +149,14 @@ fn quantiles<A: Float>(args: &Args<'_, Tensor>, this: &Tensor, out: &Tensor) -> 
     let values = Dense::new(&moved)?;
     let values = values.read::<A>();
     let n_rows = values.len() / n;
+    let keys = keys(args, &moved)?;
     let mut results = filled(A::ZERO, n_rows * parts.len())?;
-    let mut sorted = with_room(n)?;
-    for (row, values) in values.chunks_exact(n).enumerate() {
+    let (mut sorter, mut sorted) = (Sorter::default(), with_room(n)?);
+    for (row, (values, keys)) in values.chunks_exact(n).zip(keys.chunks_exact(n)).enumerate() {
         sorted.clear();
-        sorted.extend(values.iter().copied().zip(0..values.len()));
         // Zeros of both signs stay in their order.
-        sorted.sort_unstable_by(|(a, at), (b, b_at)| {
-            a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())).then(at.cmp(b_at))
-        });
-        let n_numbers = sorted.iter().filter(|it| !it.0.is_nan()).count();
+        sorted.extend(sorter.places(keys)?.map(|at| values[at]));
+        let n_numbers = keys.iter().filter(|it| **it != NAN).count();
         for (i, &part) in parts.iter().enumerate() {
             let last = if skips_nan { n_numbers.saturating_sub(1) } else { n - 1 };
             // One NaN among the elements makes all quantiles NaN, unless NaNs are skipped.
@@ -173,7 +168,7 @@ fn quantiles<A: Float>(args: &Args<'_, Tensor>, this: &Tensor, out: &Tensor) -> 
                 _ => rank,
             };
             let below = rank.floor();
-            let (low, high) = (sorted[below.to_f64() as usize].0, sorted[(-(-rank).floor()).to_f64() as usize].0);
+            let (low, high) = (sorted[below.to_f64() as usize], sorted[(-(-rank).floor()).to_f64() as usize]);
             let weight = if interpolation == "midpoint" { A::of(0.5) } else { rank - below };
             results[i * n_rows + row] = match interpolation {
                 "lower" | "higher" | "nearest" => low,

@@ -1,6 +1,7 @@
 //! The order of elements: sorting, selecting, searching, unique elements.
 
 mod introsort;
+pub(crate) mod order;
 mod search;
 pub(crate) mod sorting;
 mod unique;

@@ -7,6 +7,7 @@ use crate::numeric::dispatch::{with_bits, with_element};
 use crate::numeric::parallel::{self, GRAIN};
 use crate::numeric::strided_copy::bits;
 use crate::sort::introsort::{nth_element, partial_sort, sort as unstable_sort};
+use crate::sort::order::Sorter;
 use tracefx_core::allocate::{collected, filled, with_room};
 use tracefx_core::{DType, DTypeKind, Diagnostic, Element, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
@@ -24,43 +25,45 @@ pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.topk.default", Kernel::Fill(topk)),
 ];
 
-/// The places of numbers, the least first or the largest, as [`f64::total_cmp`] compares them, and equal ones in order. One sort for
-/// all kernels that need no more than this: each kind of comparison is 16 kB of WebAssembly.
+/// The places of numbers, the least first or the largest, as [`f64::total_cmp`] compares them, and equal ones in order.
 pub(crate) fn places_in_order(numbers: &[f64], is_descending: bool) -> Result<Vec<usize>> {
-    let mut places = collected(0..numbers.len())?;
-    // A stable sort takes memory of its own.
-    places.sort_unstable_by(|a, b| {
-        let [first, second] = if is_descending { [b, a] } else { [a, b] };
-        numbers[*first].total_cmp(&numbers[*second]).then(a.cmp(b))
-    });
-    Ok(places)
+    let turn = if is_descending { u64::MAX } else { 0 };
+    let keys: Vec<u64> = collected(numbers.iter().map(|&it| number_key(it) ^ turn))?;
+    collected(Sorter::default().places(&keys)?)
 }
 
 /// The key of a NaN: it comes after everything else. No other float has it, and integers have no NaN.
 pub(crate) const NAN: u64 = u64::MAX;
 
-/// The elements in row-major order as keys. Equal elements have equal keys, so that both zeros are one.
-pub(crate) fn keys(args: &Args<'_, Tensor>, tensor: &Tensor) -> Result<Vec<u64>> {
-    const SIGN: u64 = 1 << 63;
-    let key = |scalar: Scalar| match scalar {
+const SIGN: u64 = 1 << 63;
+
+/// Keys of numbers are in the order of [`f64::total_cmp`].
+#[inline]
+fn number_key(number: f64) -> u64 {
+    let bits = number.to_bits();
+    if bits & SIGN == 0 { bits | SIGN } else { !bits }
+}
+
+/// The key of an element. Equal elements have equal keys, so that both zeros are one.
+#[inline]
+pub(crate) fn key(element: Scalar) -> u64 {
+    match element {
         Scalar::Bool(it) => it as u64,
         Scalar::Int(it) => it as u64 ^ SIGN,
         Scalar::Float(it) if it.is_nan() => NAN,
-        Scalar::Float(it) => {
-            let bits = (it + 0.0).to_bits();
-            if bits & SIGN == 0 { bits | SIGN } else { !bits }
-        }
+        Scalar::Float(it) => number_key(it + 0.0),
         Scalar::Complex(_) => 0,
-    };
+    }
+}
+
+/// The elements in row-major order as keys.
+pub(crate) fn keys(args: &Args<'_, Tensor>, tensor: &Tensor) -> Result<Vec<u64>> {
     if tensor.dtype() == DType::UInt64 || tensor.dtype().is_complex() {
         return Err(Diagnostic::unsupported_dtype(tensor.dtype(), &args.op.name));
     }
     let dense = Dense::new(tensor)?;
     with_element!(tensor.dtype(), &args.op.name, T => collected(dense.read::<T>().iter().map(|it| key(it.to_scalar()))))
 }
-
-/// The bits beside the key of an element of up to 32 bits in which its place in the line stands while it is sorted.
-const N_PLACE_BITS: u32 = 29;
 
 /// The lines of a row-major tensor along one dimension.
 struct Lines {
@@ -86,14 +89,11 @@ impl Lines {
     }
 }
 
-/// Fills the values and indices of results whose lines along a dimension are picked from the lines of the input:
-/// `pick` is given the keys of a line and writes the positions, in order.
-fn fill_picked(
-    args: &Args<'_, Tensor>,
-    dim: usize,
-    results: &[Tensor],
-    pick: impl Fn(&[u64], &mut [usize]) -> Result<()> + Sync,
-) -> Result<()> {
+/// Is given the keys of a line, to do with them what it likes, and writes the positions of those it picks, in order.
+type Pick<'a> = dyn Fn(&mut Sorter, &mut [u64], &mut [usize]) -> Result<()> + Sync + 'a;
+
+/// Fills the values and indices of results whose lines along a dimension are picked from the lines of the input.
+fn fill_picked(args: &Args<'_, Tensor>, dim: usize, results: &[Tensor], pick: &Pick<'_>) -> Result<()> {
     let base = args.tensor(0)?;
     // There may be more empty lines than anyone could go through.
     if results.iter().all(|it| it.numel() == 0) {
@@ -114,11 +114,12 @@ fn fill_picked(
     let n_part = GRAIN.div_ceil(lines.len.max(1));
     parallel::try_parts_mut(&mut picked, n_part * len, |first, picked| {
         let mut line = with_room(lines.len)?;
+        let mut sorter = Sorter::default();
         for (number, picked) in (first / len..).zip(picked.chunks_exact_mut(len)) {
             let (start, _) = lines.starts(number, len);
             line.clear();
             line.extend((0..lines.len).map(|at| keys[start + at * lines.step]));
-            pick(&line, picked)?;
+            pick(&mut sorter, &mut line, picked)?;
         }
         Ok(())
     })?;
@@ -150,30 +151,24 @@ fn placed(keys: &[u64]) -> Result<Vec<(u64, usize)>> {
     collected(keys.iter().copied().zip(0..keys.len()))
 }
 
+/// Whether the key of the first one is less.
+fn is_less(a: &(u64, usize), b: &(u64, usize)) -> bool {
+    a.0 < b.0
+}
+
+/// Turns keys upside down, so that the largest comes first; elements with the same key stay in their order.
+fn turn(keys: &mut [u64]) {
+    keys.iter_mut().for_each(|it| *it = !*it);
+}
+
 fn sort(args: &Args<'_, Tensor>, results: &[Tensor], dim: usize) -> Result<()> {
     let descends = args.bool(dim + 1)?;
-    let base = args.tensor(0)?;
-    let (is_float, is_narrow) = (base.dtype().is_float(), base.dtype().size() <= 4);
-    let dim = normalize_dim(args, args.int(dim)?, base.rank())?;
-    fill_picked(args, dim, results, |keys, picked| {
-        // Upside down, the largest key comes first; elements with the same key stay in their order.
-        let turned = |key: u64| if descends { !key } else { key };
-        if is_narrow && keys.len() <= 1 << N_PLACE_BITS {
-            let packed = keys.iter().zip(0..keys.len() as u64).map(|(&key, at)| {
-                // The lower digits of a float32 are all the same, and so are the upper ones of an integer of 32 bits, which
-                // is moved so that it is not negative.
-                let key = if is_float { turned(key) >> N_PLACE_BITS } else { turned(key).wrapping_add(1 << 33) };
-                key << N_PLACE_BITS | at
-            });
-            let mut packed: Vec<u64> = collected(packed)?;
-            packed.sort_unstable();
-            let places = packed.iter().map(|it| (it & ((1 << N_PLACE_BITS) - 1)) as usize);
-            picked.iter_mut().zip(places).for_each(|(to, place)| *to = place);
-            return Ok(());
+    let dim = normalize_dim(args, args.int(dim)?, args.tensor(0)?.rank())?;
+    fill_picked(args, dim, results, &|sorter, keys, picked| {
+        if descends {
+            turn(keys);
         }
-        let mut order: Vec<(u64, usize)> = collected(keys.iter().map(|&key| turned(key)).zip(0..keys.len()))?;
-        order.sort_unstable();
-        picked.iter_mut().zip(&order).for_each(|(to, it)| *to = it.1);
+        picked.iter_mut().zip(sorter.places(keys)?).for_each(|(to, place)| *to = place);
         Ok(())
     })
 }
@@ -186,32 +181,26 @@ fn topk(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let k = args.int(1)? as usize;
     let dim = normalize_dim(args, args.int(2)?, base.rank())?;
     let (is_largest, is_sorted) = (args.bool(3)?, args.bool(4)?);
-    fill_picked(args, dim, results, |keys, picked| {
-        let mut queue = placed(keys)?;
+    fill_picked(args, dim, results, &|_, keys, picked| {
         if is_largest {
-            pick_first(&mut queue, k, is_sorted, &|a, b| a.0 > b.0);
-        } else {
-            pick_first(&mut queue, k, is_sorted, &|a, b| a.0 < b.0);
+            turn(keys);
         }
+        let mut queue = placed(keys)?;
+        pick_first(&mut queue, k, is_sorted);
         picked.iter_mut().zip(&queue).for_each(|(to, it)| *to = it.1);
         Ok(())
     })
 }
 
 /// As `topk_impl_loop` of aten/src/ATen/native/TopKImpl.h: ties fall as they fall there.
-fn pick_first(
-    queue: &mut [(u64, usize)],
-    k: usize,
-    is_sorted: bool,
-    less: &impl Fn(&(u64, usize), &(u64, usize)) -> bool,
-) {
+fn pick_first(queue: &mut [(u64, usize)], k: usize, is_sorted: bool) {
     if k * 64 <= queue.len() {
-        partial_sort(queue, k, less);
+        partial_sort(queue, k, &is_less);
         return;
     }
-    nth_element(queue, k - 1, less);
+    nth_element(queue, k - 1, &is_less);
     if is_sorted {
-        unstable_sort(&mut queue[..k - 1], less);
+        unstable_sort(&mut queue[..k - 1], &is_less);
     }
 }
 
@@ -222,7 +211,7 @@ fn kthvalue(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     }
     let k = args.int(1)? as usize - 1;
     let dim = normalize_dim(args, args.int(2)?, base.rank())?;
-    fill_picked(args, dim, results, |keys, picked| {
+    fill_picked(args, dim, results, &|_, keys, picked| {
         let mut items = placed(keys)?;
         quick_select(&mut items, k);
         picked[0] = items[k].1;
@@ -278,16 +267,14 @@ fn quick_select(items: &mut [(u64, usize)], k: usize) {
 }
 
 /// The position of the lower median: of the first NaN where there is one, unless NaNs are left out.
-fn median_of(keys: &[u64], is_float: bool, skips_nan: bool) -> Result<usize> {
+fn median_of(sorter: &mut Sorter, keys: &[u64], is_float: bool, skips_nan: bool) -> Result<usize> {
     let is_nan = |key: &u64| is_float && *key == NAN;
     let n_nan = keys.iter().filter(|it| is_nan(it)).count();
     if !skips_nan && n_nan > 0 {
         return Ok(keys.iter().position(is_nan).unwrap_or(0));
     }
-    let mut order: Vec<usize> = collected(0..keys.len())?;
-    let nth = (keys.len() - n_nan).saturating_sub(1) / 2;
     // Of equal elements, PyTorch counts the first ones first.
-    Ok(*order.select_nth_unstable_by_key(nth, |&at| (keys[at], at)).1)
+    sorter.nth(keys, (keys.len() - n_nan).saturating_sub(1) / 2)
 }
 
 fn refuse_bool(args: &Args<'_, Tensor>) -> Result<()> {
@@ -302,8 +289,8 @@ fn median(args: &Args<'_, Tensor>, results: &[Tensor], skips_nan: bool) -> Resul
     let base = args.tensor(0)?;
     let dim = normalize_dim(args, args.int(1)?, base.rank())?;
     let is_float = base.dtype().is_float();
-    fill_picked(args, dim, results, |keys, picked| {
-        picked[0] = median_of(keys, is_float, skips_nan)?;
+    fill_picked(args, dim, results, &|sorter, keys, picked| {
+        picked[0] = median_of(sorter, keys, is_float, skips_nan)?;
         Ok(())
     })
 }
@@ -328,7 +315,7 @@ fn whole_median(args: &Args<'_, Tensor>, results: &[Tensor], skips_nan: bool) ->
     }
     refuse_bool(args)?;
     let keys = keys(args, base)?;
-    let at = median_of(&keys, base.dtype().is_float(), skips_nan)?;
+    let at = median_of(&mut Sorter::default(), &keys, base.dtype().is_float(), skips_nan)?;
     let base = base.contiguous()?;
     with_bits!(base.dtype(), T => {
         let guard = base.storage().read();
@@ -341,9 +328,9 @@ fn mode(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let base = args.tensor(0)?;
     let dim = normalize_dim(args, args.int(1)?, base.rank())?;
     let is_float = base.dtype().is_float();
-    fill_picked(args, dim, results, |keys, picked| {
+    fill_picked(args, dim, results, &|_, keys, picked| {
         let mut items = placed(keys)?;
-        unstable_sort(&mut items, &|a, b| a.0 < b.0);
+        unstable_sort(&mut items, &is_less);
         let (mut best, mut best_count, mut count) = (0, 0, 0);
         for (at, item) in items.iter().enumerate() {
             count += 1;

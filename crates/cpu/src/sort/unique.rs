@@ -3,6 +3,8 @@
 
 use crate::numeric::dense::fill;
 use crate::numeric::strided_copy::{Axis, Offsets, gather_places};
+use crate::sort::introsort;
+use crate::sort::order::Sorter;
 use crate::sort::sorting::{NAN, keys};
 use tracefx_core::allocate::{collected, filled, push};
 use tracefx_core::{DType, Result, Tensor};
@@ -70,11 +72,7 @@ fn elements(
 ) -> Result<Vec<Value<Tensor>>> {
     let base = args.tensor(0)?;
     let (keys, is_float) = (keys(args, base)?, base.dtype().is_float());
-    let mut order: Vec<usize> = collected(0..keys.len())?;
-    if is_sorted {
-        // A place tells equal keys apart, so that no memory is needed to keep their order.
-        order.sort_unstable_by_key(|&at| (keys[at], at));
-    }
+    let order = if is_sorted { collected(Sorter::default().places(&keys)?)? } else { collected(0..keys.len())? };
     // A NaN is not equal to another one.
     let groups = Groups::new(&order, |a, b| keys[a] == keys[b] && !(is_float && keys[a] == NAN))?;
     let line = base.contiguous()?;
@@ -98,7 +96,8 @@ fn slices(args: &Args<'_, Tensor>, dim: i64, is_sorted: bool) -> Result<Vec<Valu
     let slice = |at: usize| &keys[at * width..(at + 1) * width];
     let mut order: Vec<usize> = collected(0..n)?;
     if is_sorted {
-        order.sort_unstable_by(|&a, &b| slice(a).cmp(slice(b)).then(a.cmp(&b)));
+        // A place tells equal slices apart, so that no memory is needed to keep their order.
+        introsort::sort(&mut order, &|&a, &b| slice(a).cmp(slice(b)).then(a.cmp(&b)).is_lt());
     }
     let has_nan = |at: usize| is_float && slice(at).contains(&NAN);
     let groups = Groups::new(&order, |a, b| slice(a) == slice(b) && !has_nan(a))?;
