@@ -67,7 +67,10 @@ fn compile(root: &Path, toolchain: &Toolchain, variant: &Variant) -> Result<Path
     let mut command = toolchain.cargo();
     command
         .args(["build", "--quiet", "--profile", "wasm", "--locked", "--package", "tracefx-wasm"])
-        .args(["--target", "wasm32-unknown-unknown", "-Zbuild-std=panic_unwind,std", "--target-dir"])
+        .args(["--target", "wasm32-unknown-unknown", "-Zbuild-std=panic_unwind,std"])
+        // The fast sorts take up to 17 kB for each comparison that they are given: half a megabyte in all. Kernels have a
+        // sort of their own.
+        .args(["-Zbuild-std-features=optimize_for_size", "--target-dir"])
         .arg(&target)
         .env("CARGO_ENCODED_RUSTFLAGS", flags(toolchain, variant))
         .current_dir(root);
