@@ -3,7 +3,7 @@
 //! A key moves into the upper bits of a word whose lower ones are its place. So equal keys stay in their order, no two words
 //! are equal, and one sort of words does for every dtype and every kernel: quicksort without branches on the order of two
 //! words, down to blocks for a sorting network (Knuth, The Art of Computer Programming, volume 3, 5.3.4); or, where keys are
-//! of one or two digits, those are counted. Natively the sort of the standard library is faster than this quicksort; in
+//! of a few digits, those are counted. Natively the sort of the standard library is faster than this quicksort; in
 //! WebAssembly it is built small, since each comparison that it is given would take up to 17 kB, and that makes it slow.
 
 use crate::sort::introsort;
@@ -93,7 +93,7 @@ impl Sorter {
         // More digits than the first cache has lines take longer than their number saves, until there is more to move than
         // the second one holds.
         let n_digits = n_bits.div_ceil(if n < 1 << 14 { 9 } else { 12 });
-        if n_digits > 2 || n < 256 {
+        if n_digits > 4 || n < 256 {
             if cfg!(target_family = "wasm") {
                 quicksort(&mut self.words, 2 * n.ilog2());
             } else {
