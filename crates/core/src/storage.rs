@@ -4,7 +4,7 @@
 use crate::{Element, Result, allocate, recycle};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 /// Sixteen bytes with the alignment of the largest element, so that a storage can be viewed as any element type.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -39,7 +39,7 @@ struct Shared {
     blocks: RwLock<Blocks>,
     /// Changes under the lock of the blocks.
     len: AtomicUsize,
-    /// How often somebody asked for write access.
+    /// Another number whenever the content may be another one.
     version: AtomicU64,
 }
 
@@ -209,13 +209,18 @@ impl Storage {
     }
 
     /// Replaces the content by that of another storage, which is moved where nobody else has that storage, and lent as
-    /// [`Storage::lazy_clone`] does otherwise. Tensors of this storage see it.
-    pub fn adopt(&self, other: Storage) {
+    /// [`Storage::lazy_clone`] does otherwise, or copied while somebody holds a guard of it, for whom this does not wait. Tensors of
+    /// this storage see it.
+    ///
+    /// # Errors
+    /// `OutOfMemory` when there is no room for that copy.
+    pub fn adopt(&self, other: Storage) -> Result<()> {
         let (blocks, len) = match Arc::try_unwrap(other.0) {
             Ok(mut only) => (only.take(), *only.len.get_mut()),
-            Err(shared) => Storage(shared).lend(),
+            Err(shared) => Storage(shared).lend_or_copy()?,
         };
         self.replace(blocks, len);
+        Ok(())
     }
 
     /// Moves the content to a storage of its own. This one is empty then, whatever tensors of it there are.
@@ -230,13 +235,35 @@ impl Storage {
         (std::mem::replace(&mut *guard, blocks), self.0.len.swap(len, Ordering::AcqRel))
     }
 
+    /// The bytes for as long as nobody writes to them, and how many they are, where they are lent already.
+    fn lent(&self) -> Option<(Blocks, usize)> {
+        match &*self.0.blocks.read().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+            Blocks::Lent(lent) => Some((Blocks::Lent(Arc::clone(lent)), self.len())),
+            Blocks::Own(_) => None,
+        }
+    }
+
+    /// As [`Storage::lend`]; a copy where somebody holds a guard, who may wait for this thread.
+    fn lend_or_copy(&self) -> Result<(Blocks, usize)> {
+        if let Some(lent) = self.lent() {
+            return Ok(lent);
+        }
+        let mut guard = match self.0.blocks.try_write() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                let copy = Storage::from_bytes(self.read().bytes())?;
+                return Ok(copy.replace(Blocks::Own(Vec::new()), 0));
+            }
+        };
+        Ok((Blocks::Lent(guard.lend()), self.len()))
+    }
+
     /// The bytes for as long as nobody writes to them, and how many they are.
     fn lend(&self) -> (Blocks, usize) {
-        let guard = self.0.blocks.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Blocks::Lent(lent) = &*guard {
-            return (Blocks::Lent(Arc::clone(lent)), self.len());
+        if let Some(lent) = self.lent() {
+            return lent;
         }
-        drop(guard);
         let mut guard = self.0.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         (Blocks::Lent(guard.lend()), self.len())
     }
@@ -331,20 +358,25 @@ mod tests {
         let address = |it: &Storage| it.read().bytes().as_ptr();
         let (own, kept) = (Storage::zeroed(0).unwrap(), Storage::from_bytes(&[7; 40]).unwrap());
         let start = address(&kept);
-        own.adopt(kept.clone());
+        own.adopt(kept.clone()).unwrap();
         assert_eq!((address(&own), own.len(), kept.read().bytes()), (start, 40, &[7; 40][..]));
         own.write().unwrap().bytes_mut()[0] = 1;
         assert_eq!((own.read().bytes()[0], kept.read().bytes()[0]), (1, 7));
         // What is let go is written to where it is.
-        own.adopt(kept.clone());
+        own.adopt(kept.clone()).unwrap();
         drop(own.take());
         kept.write().unwrap().bytes_mut()[0] = 2;
         assert_eq!((address(&kept), own.len()), (start, 0));
-        own.adopt(kept);
+        // Who reads it in the meantime is not waited for.
+        let guard = kept.read();
+        own.adopt(kept.clone()).unwrap();
+        assert_eq!((own.read().bytes(), address(&own) == start), (guard.bytes(), false));
+        drop(guard);
+        own.adopt(kept).unwrap();
         assert_eq!((address(&own), own.read().bytes()[0]), (start, 2));
         let (taken, version) = (own.take(), own.version());
         assert_eq!((address(&taken), taken.len(), own.len(), own.read().bytes()), (start, 40, 0, &[][..]));
-        own.adopt(taken);
+        own.adopt(taken).unwrap();
         assert!(own.version() > version);
     }
 

@@ -32,6 +32,8 @@ pub(crate) struct Plans {
 
 struct Planned {
     plan: Arc<Plan>,
+    /// The plan in whose place this one is, for inputs that share memory which that one wants for itself.
+    instead_of: Option<Arc<Plan>>,
     /// The memory of runs that have ended.
     idle: Vec<BoundPlan>,
 }
@@ -47,23 +49,38 @@ impl Plans {
     /// # Errors
     /// What [`plan`](tracefx_exec::plan()) refuses.
     pub(crate) fn plan(&self, module: &GraphModule, library: &Library, inputs: &[Value<Tensor>]) -> Result<Arc<Plan>> {
-        if let Some((plan, bound)) = self.take(inputs) {
-            self.give(&plan, bound);
-            return Ok(plan);
+        match self.take(inputs) {
+            Some((plan, bound)) => {
+                self.give(&plan, None, bound);
+                Ok(plan)
+            }
+            None => self.make(module, library, inputs).map(|(plan, _)| plan),
         }
+    }
+
+    /// A new plan for inputs like these, and the one in whose place it is.
+    fn make(
+        &self,
+        module: &GraphModule,
+        library: &Library,
+        inputs: &[Value<Tensor>],
+    ) -> Result<(Arc<Plan>, Option<Arc<Plan>>)> {
         let metas: Vec<_> = inputs.iter().map(|it| it.map(&mut TensorMeta::of)).collect();
         let executor = library.executor();
         let traced = plan(module, &metas, executor.registry(), executor.kernels())?;
         // A backend without fused steps runs the plan as it is traced.
         if executor.kernels().fused().is_none() {
-            return Ok(Arc::new(traced));
+            return Ok((Arc::new(traced), None));
         }
         let compiled = compile(traced.clone(), executor.registry(), executor.kernels(), self.precision);
         // A plan that does not hold together is a bug of a pass, and the traced one computes the same.
         let validity = compiled.validate();
         debug_assert!(validity.is_ok(), "{validity:?}\n{compiled}");
-        // Inputs that share memory which the compiled one wants for itself are for the traced one, too.
-        Ok(Arc::new(if validity.is_ok() && fits(&compiled, inputs) { compiled } else { traced }))
+        Ok(match validity {
+            Ok(()) if fits(&compiled, inputs) => (Arc::new(compiled), None),
+            Ok(()) => (Arc::new(traced), Some(Arc::new(compiled))),
+            Err(_) => (Arc::new(traced), None),
+        })
     }
 
     /// Runs the module by a plan, which writes what it gives to the tensors that there are for it, where it can; nothing where there can be none, for a plan refuses what the interpreter may take.
@@ -71,16 +88,16 @@ impl Plans {
         &self,
         module: &GraphModule,
         library: &Library,
-        (inputs, outputs): (&[Value<Tensor>], &[Tensor]),
+        (inputs, outputs): (&[Value<Tensor>], Option<&[Tensor]>),
         loop_steps: u64,
         watch: &mut Watch<'_>,
     ) -> Option<Result<Value<Tensor>>> {
         let executor = library.executor();
-        let (plan, idle) = match self.take(inputs) {
-            Some(known) => known,
+        let (plan, idle, instead_of) = match self.take(inputs) {
+            Some((plan, idle)) => (plan, idle, None),
             None if self.is_refused.load(Ordering::Relaxed) => return None,
-            None => match self.plan(module, library, inputs) {
-                Ok(plan) if fits(&plan, inputs) => (plan, None),
+            None => match self.make(module, library, inputs) {
+                Ok((plan, instead_of)) if fits(&plan, inputs) => (plan, None, instead_of),
                 Ok(_) => return None,
                 Err(problem) => {
                     let is_of_module = matches!(problem.code(), Code::NotImplemented | Code::LimitExceeded);
@@ -97,30 +114,30 @@ impl Plans {
             }
         };
         let result = (!bound.writes_to(inputs)).then(|| bound.run_into(executor, inputs, outputs, loop_steps, watch));
-        self.give(&plan, Some(bound));
+        self.give(&plan, instead_of, Some(bound));
         result
     }
 
     /// The plan for these inputs, and memory for it, if there are any.
     fn take(&self, inputs: &[Value<Tensor>]) -> Option<(Arc<Plan>, Option<BoundPlan>)> {
         let mut plans = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        // Of those that are for these inputs, one that asks for more is the compiled one.
-        let asks = |it: &Planned| !it.plan.alone.is_empty();
-        let fitting = |asked: bool| plans.iter().position(|it| asks(it) == asked && fits(&it.plan, inputs));
-        let at = fitting(true).or_else(|| fitting(false))?;
+        let is_for = |it: &Planned| {
+            fits(&it.plan, inputs) && !it.instead_of.as_ref().is_some_and(|compiled| fits(compiled, inputs))
+        };
+        let at = plans.iter().position(is_for)?;
         plans[..=at].rotate_right(1);
         let found = &mut plans[0];
         Some((Arc::clone(&found.plan), found.idle.pop()))
     }
 
     /// Keeps the plan, and memory for it.
-    fn give(&self, plan: &Arc<Plan>, bound: Option<BoundPlan>) {
+    fn give(&self, plan: &Arc<Plan>, instead_of: Option<Arc<Plan>>, bound: Option<BoundPlan>) {
         let mut plans = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match plans.iter_mut().find(|it| Arc::ptr_eq(&it.plan, plan)) {
             Some(known) => known.idle.extend(bound.filter(|_| known.idle.len() < MAX_IDLE)),
             None => {
                 plans.truncate(MAX_PLANS - 1);
-                plans.insert(0, Planned { plan: Arc::clone(plan), idle: bound.into_iter().collect() });
+                plans.insert(0, Planned { plan: Arc::clone(plan), instead_of, idle: bound.into_iter().collect() });
             }
         }
     }

@@ -224,7 +224,7 @@ impl Runner {
     }
 
     /// Calls the program as [`Runner::run`] does, and writes the tensors that it gives to these, in order, lists flattened: of the same
-    /// dtypes and sizes, with any strides, and each in memory that no other, no input and no tensor of the program looks at. A run whose
+    /// dtypes and sizes, with any strides, and each in a storage that no other, no input and no tensor of the program looks at. A run whose
     /// outputs lie in memory as the plan has them, row-major from the start of their storages, makes no tensors of its own for them. What
     /// comes back is what [`Runner::run`] gives, with these tensors in it.
     ///
@@ -250,11 +250,12 @@ impl Runner {
     ///
     /// # Errors
     /// As [`Runner::run`]; `InvalidArgument` where there are more or fewer outputs than the program gives tensors, where one is of another
-    /// dtype or other sizes, or shares memory. After an error in the run, anything may be in the outputs.
+    /// dtype or other sizes, or shares a storage: before the run, but for outputs whose sizes the data decides, and for programs that are
+    /// interpreted. After an error in the run, anything may be in the outputs.
     pub fn run_into(&self, inputs: &[Value<Tensor>], outputs: &[Tensor]) -> Result<Vec<Value<Tensor>>> {
         self.checker.check(inputs)?;
         self.check_apart(inputs, outputs)?;
-        let given = self.run_limited(inputs, outputs, &mut |_, _| Ok(()))?;
+        let given = self.run_limited(inputs, Some(outputs), &mut |_, _| Ok(()))?;
         let mut made = Vec::new();
         given.iter().for_each(|it| it.for_each_tensor(&mut |it| made.push(it)));
         check_output_count(made.len(), outputs)?;
@@ -310,14 +311,14 @@ impl Runner {
     /// As there, and what `watch` gives.
     pub fn run_watched(&self, inputs: &[Value<Tensor>], watch: &mut Watch<'_>) -> Result<Vec<Value<Tensor>>> {
         self.checker.check(inputs)?;
-        self.run_limited(inputs, &[], watch)
+        self.run_limited(inputs, None, watch)
     }
 
     /// A run that ends where its limits are, with memory for what it gives.
     fn run_limited(
         &self,
         inputs: &[Value<Tensor>],
-        outputs: &[Tensor],
+        outputs: Option<&[Tensor]>,
         watch: &mut Watch<'_>,
     ) -> Result<Vec<Value<Tensor>>> {
         let result = match self.limits.milliseconds {
@@ -341,7 +342,12 @@ impl Runner {
         }
     }
 
-    fn run_module(&self, inputs: &[Value<Tensor>], outputs: &[Tensor], watch: &mut Watch<'_>) -> Result<Value<Tensor>> {
+    fn run_module(
+        &self,
+        inputs: &[Value<Tensor>],
+        outputs: Option<&[Tensor]>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Value<Tensor>> {
         if self.mode == Mode::Plan
             && let Some(result) =
                 self.plans.run(&self.module, &self.library, (inputs, outputs), self.limits.loop_steps, watch)

@@ -70,6 +70,29 @@ fn products_of_halves_are_steps_of_halves() {
 }
 
 #[test]
+fn one_weight_may_be_of_two_dtypes() {
+    let mut net = Net::new();
+    let [x, y] = ["x", "y"].map(|it| net.graph.placeholder(it));
+    let weight = net.weight(&[4, 4]);
+    let other = net.aten("view.dtype", vec![weight.into(), Arg::DType(DType::BFloat16)]);
+    let first = net.aten("mm.default", vec![x.into(), weight.into()]);
+    let second = net.aten("mm.default", vec![y.into(), other.into()]);
+    let mut module = net.finish(&[first, second]);
+    for attribute in module.attributes.values_mut() {
+        if let Attribute::Tensor { tensor, .. } = attribute {
+            *tensor = to(DType::Float16, tensor);
+        }
+    }
+    let x = noise(&[3, 4], 0);
+    let inputs = [DType::Float16, DType::BFloat16].map(|it| Value::Tensor(to(it, &x)));
+    let metas = inputs.each_ref().map(|it| it.map(&mut TensorMeta::of));
+    let plan = compile(plan(&module, &metas, registry(), kernels()).unwrap(), registry(), kernels(), Precision::Fast);
+    assert_eq!(plan.to_string().matches("product(").count(), 2, "{plan}");
+    let mut bound = BoundPlan::new(Arc::new(plan), registry(), kernels()).unwrap();
+    bound.run(Executor::new(registry(), kernels()), &inputs, LOOP_STEPS, &mut |_, _| Ok(())).unwrap();
+}
+
+#[test]
 fn a_number_for_each_column_is_a_bias() {
     let mut net = Net::new();
     let x = net.graph.placeholder("x");

@@ -486,13 +486,15 @@ proptest! {
         k in prop_oneof![1usize..40, 250usize..270, 510usize..520],
         [bias, residual]: [bool; 2],
         activation in activation(),
-        order in 0..3,
+        order in 0..5,
         is_brain: bool,
     ) {
         let dtype = if is_brain { DType::BFloat16 } else { DType::Float16 };
         let rhs = match order {
             0 => tensor(&[k, n], 2),
             1 => turned(&tensor(&[k, n], 2)),
+            2 => tensor(&[1, n], 2).as_strided(&[k, n], &[0, 1], 0).unwrap(),
+            3 => tensor(&[k, 1], 2).as_strided(&[k, n], &[1, 0], 0).unwrap(),
             _ => tensor(&[k, 2 * n], 2).as_strided(&[k, n], &[2 * n, 2], 0).unwrap(),
         };
         let narrow = Fused::Product(Product {

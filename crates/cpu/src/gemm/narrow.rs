@@ -41,8 +41,8 @@ impl<S: Element> NarrowRhs<S> {
                 for (step, rows) in panel.chunks_mut(width * TURNED).enumerate() {
                     let (row, col) = (first + step * TURNED, at * width);
                     for j in 0..width.min(n - col) {
-                        let from = rhs.data[row * rhs.row + (col + j) * rhs.col..].iter().step_by(rhs.row.max(1));
-                        rows.iter_mut().skip(j).step_by(width).zip(from).for_each(|(to, from)| *to = *from);
+                        let from = |i: usize| rhs.data[(row + i) * rhs.row + (col + j) * rhs.col];
+                        rows.iter_mut().skip(j).step_by(width).enumerate().for_each(|(i, to)| *to = from(i));
                     }
                 }
             }

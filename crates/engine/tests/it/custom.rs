@@ -1,6 +1,7 @@
 //! Operators of one's own: defined, called, in programs that PyTorch exported, decomposed, differentiated, refused.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use tracefx_core::{Code, DType, Diagnostic, Result, Scalar, Tensor};
 use tracefx_engine::{Library, Limits, Runner, Support, open, read_inputs, read_tensors};
 use tracefx_export::{ExportedProgram, default_decompositions};
@@ -362,4 +363,35 @@ fn libraries_do_not_see_each_other() {
     assert!(after.registry().get("fxtest.more.default").is_some());
     assert!(before.registry().get("fxtest.more.default").is_none());
     assert!(tracefx_ops::registry().get("fxtest.scale_add.default").is_none());
+}
+
+/// What a kernel was given is its own to keep: no later step and no later run writes there.
+#[test]
+fn a_kernel_may_keep_what_it_is_given() {
+    let kept = Arc::new(Mutex::new(Vec::<Tensor>::new()));
+    let keeping = Arc::clone(&kept);
+    let library = one(custom("fxtest::keep(Tensor x) -> Tensor").shape(like_first), move |args| {
+        let x = args.tensor(0)?;
+        keeping.lock().unwrap().push(x.clone());
+        Ok(vec![Value::Tensor(x.compact_copy()?)])
+    });
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    let mut call = |op: &str, args: Vec<Arg>| graph.call_function(&format!("torch.ops.{op}"), args, vec![]);
+    let first = call("fxtest.keep.default", vec![x.into()]);
+    let inner = call("aten.mm.default", vec![first.into(), x.into()]);
+    let second = call("fxtest.keep.default", vec![inner.into()]);
+    let sum = call("aten.mm.default", vec![second.into(), inner.into()]);
+    let sum = call("aten.neg.default", vec![sum.into()]);
+    graph.output(Arg::Tuple(vec![sum.into()]));
+    let given = |it: f32| [tensor(&[it, 0.0, 0.0, it], &[2, 2])];
+    let program = library.export(&GraphModule::new(graph), &given(1.0)).unwrap();
+    let runner = library.runner(&program).unwrap();
+    kept.lock().unwrap().clear();
+    for it in [1.0, 2.0, 3.0] {
+        let result = runner.run(&given(it)).unwrap();
+        assert_eq!(floats(&result[0])[0], -it * it * it * it);
+    }
+    let kept: Vec<f32> = kept.lock().unwrap().iter().map(|it| it.to_vec::<f32>().unwrap()[0]).collect();
+    assert_eq!(kept, [1.0, 1.0, 2.0, 4.0, 3.0, 9.0]);
 }

@@ -2,8 +2,8 @@
 //!
 //! The memory of the plan is shared by liveness, and kept from run to run. Inputs and results have storages of the plan too, which have
 //! content for the time of a run: that of an input is lent, and that of a result is given away. So a step whose sizes are known is bound
-//! once, in the first run. Inputs that a step writes to, and what a function of the host sees, which may keep it, are the caller's
-//! storages themselves; steps on them are bound for each run.
+//! once, in the first run. Where a step writes to an input, which may be the memory of others, all inputs are the caller's storages
+//! themselves; and what a function of the host sees, which may keep it, has memory of the run. Steps on these are bound for each run.
 
 use super::operands::{Symbols, learn_number, plain_value};
 use super::preparations::{Preparation, Preparations};
@@ -146,8 +146,8 @@ impl BoundPlan {
     ) -> Result<Self> {
         plan.validate()?;
         let sizes = plan.buffer_sizes();
-        let mut storages = storages(&plan, &sizes)?;
         let (written, is_seen) = outer_uses(&plan, registry);
+        let mut storages = storages(&plan, &sizes, &is_seen)?;
         let work = plan
             .steps
             .iter()
@@ -157,7 +157,7 @@ impl BoundPlan {
             (0..plan.buffers.len()).any(|it| written[it] && matches!(plan.buffers[it], Buffer::Input(_)));
         let is_fixed = |buffer: usize| match &plan.buffers[buffer] {
             Buffer::Constant(_) => true,
-            Buffer::Scratch => sizes[buffer].is_some(),
+            Buffer::Scratch => sizes[buffer].is_some() && !is_seen[buffer],
             Buffer::Input(_) => sizes[buffer].is_some() && !writes_input && !is_seen[buffer],
             Buffer::Result => sizes[buffer].is_some() && !is_seen[buffer],
             Buffer::Made => false,
@@ -213,7 +213,7 @@ impl BoundPlan {
         loop_steps: u64,
         watch: &mut Watch<'_>,
     ) -> Result<Value<Tensor>> {
-        self.run_into(executor, inputs, &[], loop_steps, watch)
+        self.run_into(executor, inputs, None, loop_steps, watch)
     }
 
     /// As [`BoundPlan::run`], with memory for what the plan gives: of the tensors of its output in order, those that a run makes lie in
@@ -226,7 +226,7 @@ impl BoundPlan {
         &mut self,
         executor: Executor<'_>,
         inputs: &[Value<Tensor>],
-        outputs: &[Tensor],
+        outputs: Option<&[Tensor]>,
         loop_steps: u64,
         watch: &mut Watch<'_>,
     ) -> Result<Value<Tensor>> {
@@ -235,6 +235,8 @@ impl BoundPlan {
         }
         let watch: &mut Watch<'_> = &mut |done, all| watch(done, all);
         let run = Run::new(loop_steps, watch);
+        // A run that panicked took nothing back.
+        self.take_outputs_back();
         self.place_outputs(outputs)?;
         self.run_within(Running { executor, steps: &run }, inputs, &mut |done, all| run.enter(done, all))
     }
@@ -254,12 +256,11 @@ impl BoundPlan {
     }
 
     /// Puts results where these tensors are, if they can be there.
-    fn place_outputs(&mut self, outputs: &[Tensor]) -> Result<()> {
+    fn place_outputs(&mut self, outputs: Option<&[Tensor]>) -> Result<()> {
+        let Some(outputs) = outputs else { return Ok(()) };
         let mut ids = Vec::new();
         self.plan.output.for_each_tensor(&mut |it| ids.push(it));
-        if !outputs.is_empty() {
-            check_output_count(ids.len(), outputs)?;
-        }
+        check_output_count(ids.len(), outputs)?;
         let known = ids.iter().map(|it| self.plan.tensor(*it)).zip(outputs);
         let mut places = Vec::new();
         for (at, (view, output)) in known.enumerate() {
@@ -370,7 +371,8 @@ impl BoundPlan {
                 _ => Some(self.result(at, size)?),
             };
             let what = || Diagnostic::new(Code::InputType, "the plan was made for an input of more memory");
-            self.storages[at].as_ref().zip(content).map(|(it, content)| it.adopt(content)).ok_or_else(what)?;
+            let (own, content) = self.storages[at].as_ref().zip(content).ok_or_else(what)?;
+            own.adopt(content)?;
         }
         for (operand, input) in plan.inputs.iter().zip(inputs) {
             learn(&plan, operand, input, &mut self.symbols);
@@ -536,7 +538,13 @@ impl Bound {
     /// Runs the step, and gives what it made elsewhere than where the plan has it.
     fn run(&mut self, work: &mut Work, running: Running<'_>) -> Result<Option<Vec<Value<Tensor>>>> {
         match (self, work) {
-            (Bound::Copy { between }, Work::Copy) => assign(&between[1], &between[0]).map(|()| None),
+            (Bound::Copy { between }, Work::Copy) => {
+                let [from, to] = &**between;
+                // Two inputs may be parts of one storage.
+                let is_one = from.storage().is_same(to.storage());
+                let from = if is_one { from.compact_copy()? } else { from.clone() };
+                assign(to, &from).map(|()| None)
+            }
             (Bound::Call { args, results }, Work::Call(call)) => {
                 let op = Arc::clone(&call.op);
                 let bound = Args::new(&op, take(args));
@@ -836,21 +844,29 @@ fn work_of(
     Ok(Work::Call(Call { op, kernel, constants, prepared: Constants::Unknown }))
 }
 
-/// Of each buffer, whether a step writes to it, and whether a function of the host sees it, or a plan within the plan, where there may
-/// be one.
+/// Whether a function of the host sees tensors of a plan.
+fn shows(plan: &Plan, registry: &Registry) -> bool {
+    plan.steps.iter().any(|step| match &step.action {
+        Action::Call { op, .. } => registry.get(op).is_none_or(Op::is_custom),
+        Action::ControlFlow { plans, .. } => plans.iter().any(|it| shows(it, registry)),
+        Action::Copy { .. } | Action::Fused(_) | Action::Update { .. } => false,
+    })
+}
+
+/// Of each buffer, whether a step writes to it, and whether a function of the host sees it, which may keep what it sees.
 fn outer_uses(plan: &Plan, registry: &Registry) -> (Vec<bool>, Vec<bool>) {
     let (mut written, mut is_seen) = (vec![false; plan.buffers.len()], vec![false; plan.buffers.len()]);
     let buffer = |it: TensorId| plan.tensor(it).buffer.0 as usize;
     for step in &plan.steps {
         step.action.for_each_written(&mut |it| written[buffer(it)] = true);
-        let (writes, shows) = match &step.action {
+        let (writes, is_shown) = match &step.action {
             Action::Call { op, .. } => registry.get(op).map_or((true, true), |it| (it.may_write(), it.is_custom())),
-            Action::ControlFlow { .. } => (false, true),
+            Action::ControlFlow { plans, .. } => (false, plans.iter().any(|it| shows(it, registry))),
             Action::Copy { .. } | Action::Fused(_) | Action::Update { .. } => (false, false),
         };
         step.action.for_each_tensor(&mut |it| {
             written[buffer(it)] |= writes;
-            is_seen[buffer(it)] |= shows;
+            is_seen[buffer(it)] |= is_shown;
         });
     }
     (written, is_seen)
@@ -871,7 +887,7 @@ fn overwritten(plan: &Plan, sizes: &[Option<usize>]) -> Vec<bool> {
 }
 
 /// The memory of each buffer that is not of a run.
-fn storages(plan: &Plan, sizes: &[Option<usize>]) -> Result<Vec<Option<Storage>>> {
+fn storages(plan: &Plan, sizes: &[Option<usize>], is_seen: &[bool]) -> Result<Vec<Option<Storage>>> {
     let mut lives: Vec<Option<Lifetime>> = vec![None; plan.buffers.len()];
     for (at, step) in plan.steps.iter().enumerate() {
         step.action.for_each_tensor(&mut |it| {
@@ -880,7 +896,7 @@ fn storages(plan: &Plan, sizes: &[Option<usize>]) -> Result<Vec<Option<Storage>>
             lives[buffer].get_or_insert(Lifetime { first: at, last: at, size }).last = at;
         });
     }
-    let is_planned = |it: &usize| matches!(plan.buffers[*it], Buffer::Scratch) && sizes[*it].is_some();
+    let is_planned = |it: &usize| matches!(plan.buffers[*it], Buffer::Scratch) && sizes[*it].is_some() && !is_seen[*it];
     let scratch: Vec<usize> = (0..lives.len()).filter(|it| lives[*it].is_some() && is_planned(it)).collect();
     let slots = assign_slots(&scratch.iter().filter_map(|&it| lives[it]).collect::<Vec<_>>());
     let memory = slots.sizes.iter().map(|&size| Storage::zeroed(size)).collect::<Result<Vec<_>>>()?;

@@ -73,7 +73,9 @@ fn key_of(step: &Fused<Tensor>) -> String {
     let described = step.try_map(&mut |it| {
         let is_parameter = parameters.iter().any(|parameter| std::ptr::eq(*parameter, it));
         Ok::<_, Infallible>(match is_parameter {
-            true => format!("{} {} {:?} {:?}", it.storage().id(), it.offset(), it.sizes(), it.strides()),
+            true => {
+                format!("{} {:?} {} {:?} {:?}", it.storage().id(), it.dtype(), it.offset(), it.sizes(), it.strides())
+            }
             false if is_product => String::new(),
             false => format!("{:?} {:?} {:?}", it.dtype(), it.sizes(), it.strides()),
         })
