@@ -4,13 +4,13 @@
 
 use crate::gemm::MatrixView;
 use crate::gemm::blocked::{BlockedGemm, Epilogue, LhsRows, ROWS, block_depth, panel_width};
-use crate::numeric::isa::{Level, prefetch_to_second_level};
+use crate::numeric::isa::{Level, prefetch_to_second_level, widen_halves};
 use crate::numeric::map::convert_all;
 use crate::numeric::parallel;
 use bytemuck::cast_slice;
 use std::ops::Range;
 use tracefx_core::allocate::filled;
-use tracefx_core::{Element, Result};
+use tracefx_core::{DType, Element, Result};
 
 /// The most elements of a panel: as many as the widest tile has columns, in a block of rows.
 const MOST: usize = 32 * 256;
@@ -80,11 +80,17 @@ impl<S: Element, L: LhsRows<f32>, E: Epilogue<f32>> BlockedGemm<'_, f32, L, Narr
                     if let Some(next) = panels.peek() {
                         next.chunks(32).for_each(|it| prefetch_to_second_level(cast_slice(it)));
                     }
-                    convert_all(panel, wide);
+                    widen(panel, wide);
                     let cols = first..cols.end.min(first + width);
                     self.multiply(rows.clone(), cols, depth.clone(), depth.len(), wide);
                 }
             }
         }
     }
+}
+
+/// Widens elements that lie one behind the other.
+fn widen<S: Element>(from: &[S], to: &mut [f32]) {
+    let n = if S::DTYPE == DType::Float16 { widen_halves(cast_slice(from), to) } else { 0 };
+    convert_all(&from[n..], &mut to[n..]);
 }

@@ -149,6 +149,19 @@ fn prefetch_lines<const HINT: i32>(bytes: &[u8]) {
     }
 }
 
+/// Widens float16, given as bits, by the processor's own instruction where it has one; gives how many elements it did, from the first
+/// on. What is not a number is quiet then.
+#[inline]
+pub(crate) fn widen_halves(from: &[u16], to: &mut [f32]) -> usize {
+    #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+    if Level::best().0 != Set::Portable {
+        // SAFETY: a level is only made of what the machine has, and each but the portable one has float16.
+        return unsafe { x86::widen_halves(from, to) };
+    }
+    let _ = (from, to);
+    0
+}
+
 /// Does the work with the best instructions that the machine has.
 #[inline]
 pub(crate) fn run<W: Work>(work: W) -> W::Output {
@@ -176,7 +189,7 @@ mod x86 {
     }
 
     pub(super) fn has_avx2() -> bool {
-        is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
+        is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c")
     }
 
     pub(super) fn has_avx512() -> bool {
@@ -190,6 +203,15 @@ mod x86 {
     #[target_feature(enable = "avx2,fma")]
     pub(super) fn avx2<W: Work>(work: W) -> W::Output {
         work.run::<Avx2>()
+    }
+
+    #[target_feature(enable = "f16c")]
+    pub(super) fn widen_halves(from: &[u16], to: &mut [f32]) -> usize {
+        let (from, to) = (from.as_chunks::<8>().0, to.as_chunks_mut::<8>().0);
+        for (from, to) in from.iter().zip(&mut *to) {
+            *to = bytemuck::cast(std::arch::x86_64::_mm256_cvtph_ps(bytemuck::cast(*from)));
+        }
+        8 * from.len().min(to.len())
     }
 
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
@@ -223,5 +245,25 @@ mod tests {
             least = width;
         }
         assert_eq!(run(Sum(&numbers)), (want, least));
+    }
+
+    #[test]
+    fn every_half_is_widened_to_itself() {
+        let halves: Vec<u16> = (0..=u16::MAX).collect();
+        let widened = Level::on_each(|| {
+            let mut wide = vec![0.0; halves.len()];
+            let n = widen_halves(&halves, &mut wide);
+            wide.truncate(n);
+            // As many as there are places for.
+            assert_eq!(widen_halves(&halves, &mut [0.0; 21]), n.min(16));
+            wide
+        });
+        for (level, wide) in widened {
+            assert!(wide.len() == if level == Level(Set::Portable) { 0 } else { halves.len() }, "{level:?}");
+            for (&half, it) in halves.iter().zip(wide) {
+                let want = tracefx_core::f16::from_bits(half).to_f32();
+                assert!(it.to_bits() == want.to_bits() || it.is_nan() && want.is_nan(), "{level:?}: {half:#x}");
+            }
+        }
     }
 }
