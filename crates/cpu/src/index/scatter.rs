@@ -6,7 +6,7 @@ use crate::numeric::dense::{change, change_bits, fill_bits};
 use crate::numeric::dispatch::{with_bits, with_element};
 use crate::numeric::map::cast;
 use crate::numeric::number::Number;
-use crate::numeric::strided_copy::{Axis, Offsets, bits, copy, gather_places, updating, zip};
+use crate::numeric::strided_copy::{Axis, Offsets, bits, copy, copy_first, gather_places, updating, zip};
 use crate::sort::sorting::{NAN, keys};
 use tracefx_core::allocate::{collected, filled, try_collected, with_room};
 use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, contiguous_strides};
@@ -81,8 +81,7 @@ fn targets(result: &Tensor, sizes: &[usize], dim: usize, index: &[i64]) -> Resul
 }
 
 fn scatter_new(args: &Args<'_, Tensor>, results: &[Tensor], reduce: Option<Reduce>) -> Result<()> {
-    let base = args.tensor(0)?;
-    gather_places(base, &Offsets::of(base), &results[0]);
+    copy_first(args, &results[0])?;
     scatter(args, &results[0], reduce)
 }
 

@@ -7,7 +7,8 @@
 use crate::numeric::dense::{change_bits, written};
 use crate::numeric::dispatch::with_bits;
 use crate::numeric::parallel;
-use tracefx_core::{Dims, Region, Tensor, contiguous_strides, copy_strided, has_contiguous_strides};
+use tracefx_core::{Dims, Region, Result, Tensor, contiguous_strides, copy_strided, has_contiguous_strides};
+use tracefx_ops::Args;
 
 /// The elements of a storage as unsigned integers of their width.
 pub(crate) fn bits<T: bytemuck::Pod>(bytes: &[u8]) -> &[T] {
@@ -133,18 +134,20 @@ pub(crate) fn gather_places(tensor: &Tensor, places: &Offsets, result: &Tensor) 
     copy(result.sizes(), (tensor, places), (result, &Offsets::of(result)));
 }
 
+/// Copies the first argument of a call to a new result.
+pub(crate) fn copy_first(args: &Args<'_, Tensor>, result: &Tensor) -> Result<()> {
+    let base = args.tensor(0)?;
+    gather_places(base, &Offsets::of(base), result);
+    Ok(())
+}
+
 /// The kernel of an operator whose result differs from its first argument in some elements, by what changes them
 /// ([`Kernel::Update`](tracefx_exec::Kernel)).
 macro_rules! updating {
     ($update:expr) => {
         tracefx_exec::Kernel::Update {
             fill: |args, results| {
-                let base = args.tensor(0)?;
-                $crate::numeric::strided_copy::gather_places(
-                    base,
-                    &$crate::numeric::strided_copy::Offsets::of(base),
-                    &results[0],
-                );
+                $crate::numeric::strided_copy::copy_first(args, &results[0])?;
                 ($update)(args, &results[0])
             },
             update: $update,

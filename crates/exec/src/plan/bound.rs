@@ -5,7 +5,8 @@
 //! once, in the first run. Where a step writes to an input, which may be the memory of others, all inputs are the caller's storages
 //! themselves; and what a function of the host sees, which may keep it, has memory of the run. Steps on these are bound for each run.
 
-use super::operands::{Symbols, learn_number, plain_value};
+use super::fits::fits;
+use super::operands::{Symbols, extent_of, learn, plain_value};
 use super::preparations::{Preparation, Preparations};
 use crate::higher_order::{self, Operands};
 use crate::run::{Run, Running, Watch};
@@ -15,12 +16,11 @@ use std::cell::RefCell;
 use std::fmt;
 use std::mem::take;
 use std::sync::Arc;
-use tracefx_core::{Code, DType, Diagnostic, Result, Storage, Tensor, storage_span};
+use tracefx_core::{Code, DType, Diagnostic, Result, Storage, Tensor};
 use tracefx_ops::{Args, Op, Registry, Value};
 use tracefx_plan::{
     Action, Buffer, BufferId, Extent, Fused, Lifetime, Operand, Plan, Step, TensorId, TensorView, assign_slots,
 };
-use tracefx_sym::Value as Number;
 
 /// A plan that is ready to run, with the memory that a run takes. One run at a time; for others there can be others.
 #[derive(Debug)]
@@ -337,14 +337,14 @@ impl BoundPlan {
             return self.run_within(running, inputs, &mut |_, _| Ok(()));
         }
         let mut symbols = Symbols::default();
-        let placed =
-            self.plan.inputs.iter().zip(inputs).map(|(operand, it)| placed(&self.plan, operand, it, &mut symbols));
-        let placed = placed.collect::<Result<Vec<_>>>()?;
-        if placed.len() != inputs.len() || !self.takes(&placed) {
+        let laid =
+            self.plan.inputs.iter().zip(inputs).map(|(operand, it)| laid_out(&self.plan, operand, it, &mut symbols));
+        let laid = laid.collect::<Result<Vec<_>>>()?;
+        if laid.len() != inputs.len() || !self.takes(&laid) {
             let what = "a graph of control flow is given values of other dtypes or sizes than it was traced with";
             return Err(Diagnostic::new(Code::ShapeMismatch, what));
         }
-        self.run_within(running, &placed, &mut |_, _| Ok(()))
+        self.run_within(running, &laid, &mut |_, _| Ok(()))
     }
 
     fn run_steps(
@@ -717,18 +717,6 @@ fn owned(made: Vec<Value<Tensor>>, args: &Args<'_, Tensor>) -> Result<Option<Vec
     made.into_iter().map(|it| own(it, args.values.iter())).collect::<Result<_>>().map(Some)
 }
 
-/// The numbers of a tensor, from what the data has decided.
-fn extent_of(view: &TensorView, symbols: &Symbols) -> Result<Extent> {
-    view.extent(&|size| {
-        let number = match size.as_int() {
-            Some(it) => it,
-            None => size.eval_with(&|symbol| symbols.get(symbol).copied())?,
-        };
-        usize::try_from(number)
-            .map_err(|_| Diagnostic::new(Code::ShapeMismatch, format!("{size} is {number}, which is not a size")))
-    })
-}
-
 /// The tensor of these numbers in a storage.
 fn tensor_on(storage: Storage, view: &TensorView, extent: &Extent) -> Result<Tensor> {
     Tensor::view_of(storage, view.dtype, &extent.sizes, &extent.strides, extent.offset)
@@ -759,25 +747,8 @@ pub fn check_output(at: usize, (dtype, sizes): (DType, &[usize]), output: &Tenso
     Err(Diagnostic::new(Code::InvalidArgument, what).help("give a tensor of the same dtype and sizes as the output"))
 }
 
-/// Gives the symbols of an operand the values that they have here, those in the sizes of tensors included.
-fn learn(plan: &Plan, operand: &Operand, value: &Value<Tensor>, symbols: &mut Symbols) {
-    match (operand, value) {
-        (Operand::Tensor(id), Value::Tensor(tensor)) => {
-            for (size, &actual) in plan.tensor(*id).sizes.iter().zip(tensor.sizes()) {
-                if let Some(symbol) = size.as_symbol().filter(|it| !symbols.contains_key(it)) {
-                    symbols.insert(symbol.clone(), Number::Int(actual as i64));
-                }
-            }
-        }
-        (Operand::List(operands), Value::List(items)) => {
-            operands.iter().zip(items).for_each(|(operand, it)| learn(plan, operand, it, symbols));
-        }
-        (operand, value) => learn_number(operand, value, symbols),
-    }
-}
-
 /// A value laid out as an operand of the plan is.
-fn placed(plan: &Plan, operand: &Operand, value: &Value<Tensor>, symbols: &mut Symbols) -> Result<Value<Tensor>> {
+fn laid_out(plan: &Plan, operand: &Operand, value: &Value<Tensor>, symbols: &mut Symbols) -> Result<Value<Tensor>> {
     learn(plan, operand, value, symbols);
     match (operand, value) {
         (Operand::Tensor(id), Value::Tensor(tensor)) => {
@@ -792,7 +763,7 @@ fn placed(plan: &Plan, operand: &Operand, value: &Value<Tensor>, symbols: &mut S
             Ok(Value::Tensor(own))
         }
         (Operand::List(operands), Value::List(items)) => {
-            let items = operands.iter().zip(items).map(|(operand, it)| placed(plan, operand, it, symbols));
+            let items = operands.iter().zip(items).map(|(operand, it)| laid_out(plan, operand, it, symbols));
             items.collect::<Result<_>>().map(Value::List)
         }
         (_, other) => Ok(other.clone()),
@@ -844,27 +815,26 @@ fn work_of(
     Ok(Work::Call(Call { op, kernel, constants, prepared: Constants::Unknown }))
 }
 
-/// Whether a function of the host sees tensors of a plan.
-fn shows(plan: &Plan, registry: &Registry) -> bool {
-    plan.steps.iter().any(|step| match &step.action {
+/// Whether a function of the host sees the tensors of a step, in the step itself or in a plan within it.
+fn is_shown(action: &Action, registry: &Registry) -> bool {
+    match action {
         Action::Call { op, .. } => registry.get(op).is_none_or(Op::is_custom),
-        Action::ControlFlow { plans, .. } => plans.iter().any(|it| shows(it, registry)),
+        Action::ControlFlow { plans, .. } => {
+            plans.iter().any(|it| it.steps.iter().any(|it| is_shown(&it.action, registry)))
+        }
         Action::Copy { .. } | Action::Fused(_) | Action::Update { .. } => false,
-    })
+    }
 }
 
 /// Of each buffer, whether a step writes to it, and whether a function of the host sees it, which may keep what it sees.
 fn outer_uses(plan: &Plan, registry: &Registry) -> (Vec<bool>, Vec<bool>) {
     let (mut written, mut is_seen) = (vec![false; plan.buffers.len()], vec![false; plan.buffers.len()]);
     let buffer = |it: TensorId| plan.tensor(it).buffer.0 as usize;
-    for step in &plan.steps {
-        step.action.for_each_written(&mut |it| written[buffer(it)] = true);
-        let (writes, is_shown) = match &step.action {
-            Action::Call { op, .. } => registry.get(op).map_or((true, true), |it| (it.may_write(), it.is_custom())),
-            Action::ControlFlow { plans, .. } => (false, plans.iter().any(|it| shows(it, registry))),
-            Action::Copy { .. } | Action::Fused(_) | Action::Update { .. } => (false, false),
-        };
-        step.action.for_each_tensor(&mut |it| {
+    for Step { action, .. } in &plan.steps {
+        action.for_each_written(&mut |it| written[buffer(it)] = true);
+        let writes = matches!(action, Action::Call { op, .. } if registry.get(op).is_none_or(Op::may_write));
+        let is_shown = is_shown(action, registry);
+        action.for_each_tensor(&mut |it| {
             written[buffer(it)] |= writes;
             is_seen[buffer(it)] |= is_shown;
         });
@@ -906,73 +876,4 @@ fn storages(plan: &Plan, sizes: &[Option<usize>], is_seen: &[bool]) -> Result<Ve
         res[buffer] = Some(memory[slot].clone());
     }
     Ok(res)
-}
-
-/// Whether a plan is for these inputs: tensors of the dtypes and layouts that it was made for, the same values of what is
-/// no tensor, and memory of their own where the plan asks for that ([`Plan::alone`]).
-pub fn fits(plan: &Plan, inputs: &[Value<Tensor>]) -> bool {
-    let mut symbols = Symbols::default();
-    let mut fits = |(operand, input): (&Operand, &Value<Tensor>)| is_like(plan, operand, input, &mut symbols);
-    inputs.len() == plan.inputs.len() && plan.inputs.iter().zip(inputs).all(&mut fits) && are_alone(plan, inputs)
-}
-
-/// Whether nothing else that a run is given looks at the memory that is to be alone.
-fn are_alone(plan: &Plan, inputs: &[Value<Tensor>]) -> bool {
-    if plan.alone.is_empty() {
-        return true;
-    }
-    let mut given = Vec::new();
-    inputs.iter().for_each(|it| it.for_each_tensor(&mut |it| given.push(it)));
-    // The storage, and the bytes of it. What looks at an input looks at what that looks at.
-    let place = |buffer: &Buffer| match buffer {
-        Buffer::Input(at) => given.get(*at as usize).map(|it| {
-            let end = storage_span(it.sizes(), it.strides(), it.offset()).and_then(|it| usize::try_from(it).ok());
-            let bytes = |it: usize| it.saturating_mul(given[*at as usize].dtype().size());
-            (it.storage().id(), bytes(it.offset()), bytes(end.unwrap_or(usize::MAX)))
-        }),
-        Buffer::Constant(storage) => Some((storage.id(), 0, usize::MAX)),
-        Buffer::Scratch | Buffer::Result | Buffer::Made => None,
-    };
-    let mut is_alone = vec![false; plan.buffers.len()];
-    plan.alone.iter().for_each(|it| is_alone[it.0 as usize] = true);
-    let places = plan.buffers.iter().zip(is_alone).filter_map(|(buffer, is_alone)| Some((place(buffer)?, is_alone)));
-    let mut places: Vec<_> = places.filter(|((_, start, end), _)| start < end).collect();
-    places.sort_unstable();
-    // How far those before reach in the storage, all and those that are alone.
-    let mut reach = (0, 0, 0);
-    places.into_iter().all(|((storage, start, end), is_alone)| {
-        let (all, alone) = if reach.0 == storage { (reach.1, reach.2) } else { (0, 0) };
-        reach = (storage, all.max(end), if is_alone { alone.max(end) } else { alone });
-        start >= if is_alone { all } else { alone }
-    })
-}
-
-fn is_like(plan: &Plan, operand: &Operand, input: &Value<Tensor>, symbols: &mut Symbols) -> bool {
-    learn(plan, operand, input, symbols);
-    match (operand, input) {
-        (Operand::Tensor(id), Value::Tensor(tensor)) => {
-            let view = plan.tensor(*id);
-            let is_same = |it: Extent| {
-                it.sizes[..] == *tensor.sizes() && it.strides[..] == *tensor.strides() && it.offset == tensor.offset()
-            };
-            view.dtype == tensor.dtype() && extent_of(view, symbols).is_ok_and(is_same)
-        }
-        (Operand::List(operands), Value::List(inputs)) => {
-            operands.len() == inputs.len() && operands.iter().zip(inputs).all(|(a, b)| is_like(plan, a, b, symbols))
-        }
-        (Operand::Expr(_), Value::Int(_) | Value::Float(_) | Value::Bool(_)) => true,
-        (Operand::None, Value::None) => true,
-        (Operand::Bool(a), Value::Bool(b)) => a == b,
-        (Operand::Int(a), Value::Int(b)) => b.as_int() == Some(*a),
-        (Operand::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
-        (Operand::Complex(a), Value::Complex(b)) => {
-            (a.re.to_bits(), a.im.to_bits()) == (b.re.to_bits(), b.im.to_bits())
-        }
-        (Operand::Str(a), Value::Str(b)) => **a == **b,
-        (Operand::DType(a), Value::DType(b)) => a == b,
-        (Operand::Device(a), Value::Device(b)) => a == b,
-        (Operand::Layout(a), Value::Layout(b)) => a == b,
-        (Operand::MemoryFormat(a), Value::MemoryFormat(b)) => a == b,
-        (_, _) => false,
-    }
 }

@@ -5,11 +5,13 @@
 //! oracle of both: they give what it gives, to the bit.
 
 mod bound;
+mod fits;
 mod operands;
 mod preparations;
 mod trace;
 
-pub use bound::{BoundPlan, check_output, check_output_count, fits};
+pub use bound::{BoundPlan, check_output, check_output_count};
+pub use fits::fits;
 pub use operands::view_of;
 pub(crate) use operands::{Symbols, plain_value};
 pub use preparations::Preparations;

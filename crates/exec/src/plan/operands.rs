@@ -2,10 +2,10 @@
 
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use tracefx_core::{Result, Scalar, Tensor};
+use tracefx_core::{Code, Diagnostic, Result, Scalar, Tensor};
 use tracefx_ir::TensorMeta;
 use tracefx_ops::{Args, Infer, Op, Output, Value};
-use tracefx_plan::{Operand, TensorId, TensorView};
+use tracefx_plan::{Extent, Operand, Plan, TensorId, TensorView};
 use tracefx_sym::{Expr, Symbol, Value as Number};
 
 /// A value as a plan writes it, where `tensor` numbers the tensors.
@@ -75,7 +75,7 @@ pub fn view_of(op: &Op, of: &TensorView, numbers: &[Operand]) -> Option<TensorVi
 pub(crate) type Symbols = FxHashMap<Symbol, Number>;
 
 /// Gives the symbols of an operand the values that they have here. Tensors are for the caller to look at.
-pub(super) fn learn_number(operand: &Operand, value: &Value<Tensor>, symbols: &mut Symbols) {
+fn learn_number(operand: &Operand, value: &Value<Tensor>, symbols: &mut Symbols) {
     let number = match value.as_scalar() {
         Some(Scalar::Bool(it)) => Number::Bool(it),
         Some(Scalar::Int(it)) => Number::Int(it),
@@ -92,4 +92,33 @@ pub(super) fn learn_number(operand: &Operand, value: &Value<Tensor>, symbols: &m
     if let Some(symbol) = symbol {
         symbols.insert(symbol, number);
     }
+}
+
+/// Gives the symbols of an operand the values that they have here, those in the sizes of tensors included.
+pub(super) fn learn(plan: &Plan, operand: &Operand, value: &Value<Tensor>, symbols: &mut Symbols) {
+    match (operand, value) {
+        (Operand::Tensor(id), Value::Tensor(tensor)) => {
+            for (size, &actual) in plan.tensor(*id).sizes.iter().zip(tensor.sizes()) {
+                if let Some(symbol) = size.as_symbol().filter(|it| !symbols.contains_key(it)) {
+                    symbols.insert(symbol.clone(), Number::Int(actual as i64));
+                }
+            }
+        }
+        (Operand::List(operands), Value::List(items)) => {
+            operands.iter().zip(items).for_each(|(operand, it)| learn(plan, operand, it, symbols));
+        }
+        (operand, value) => learn_number(operand, value, symbols),
+    }
+}
+
+/// The numbers of a tensor, from what the data has decided.
+pub(super) fn extent_of(view: &TensorView, symbols: &Symbols) -> Result<Extent> {
+    view.extent(&|size| {
+        let number = match size.as_int() {
+            Some(it) => it,
+            None => size.eval_with(&|symbol| symbols.get(symbol).copied())?,
+        };
+        usize::try_from(number)
+            .map_err(|_| Diagnostic::new(Code::ShapeMismatch, format!("{size} is {number}, which is not a size")))
+    })
 }
