@@ -197,3 +197,11 @@ fn parts_of_one_storage_are_copied_to_each_other() {
         }
     }
 }
+
+#[test]
+fn a_wrong_number_of_outputs_is_refused_before_anything_is_written() {
+    let runner = Runner::new(&program()).unwrap();
+    let before = state(&runner);
+    assert_eq!(runner.run_into(&step(0), &[]).unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!(state(&runner), before);
+}
