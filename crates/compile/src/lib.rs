@@ -7,7 +7,10 @@
 
 mod attention;
 mod bands;
+mod constants;
+mod copies;
 mod epilogue;
+mod gathers;
 mod in_place;
 mod layout;
 mod loops;
@@ -58,6 +61,7 @@ pub fn compile(mut plan: Plan, registry: &Registry, kernels: &Kernels, precision
             *plans = std::mem::take(plans).into_iter().map(|it| compile(it, registry, kernels, precision)).collect();
         }
     }
+    constants::without_assertions(&mut plan);
     in_place::copy_straight(&mut plan, registry);
     updates::in_place(&mut plan, registry, kernels);
     in_place::copy_straight(&mut plan, registry);
@@ -69,6 +73,10 @@ pub fn compile(mut plan: Plan, registry: &Registry, kernels: &Kernels, precision
         norms::norms(&mut plan, registry);
         products::products(&mut plan, registry);
     }
+    constants::fold(&mut plan, registry, kernels);
+    gathers::gathers(&mut plan);
+    copies::of_calls(&mut plan);
+    copies::read_at_source(&mut plan, registry);
     loops::fuse_loops(&mut plan, registry, kernels);
     plan
 }

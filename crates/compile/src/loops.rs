@@ -93,9 +93,10 @@ impl Member {
         let call = call.filter(|it| !is_copy(it));
         let can_join = match &call {
             Some(call) => {
-                // A tensor without dimensions takes part in promotion as a number does, which a register does not.
+                // A tensor without dimensions takes part in promotion as a number does, which a register does not. A condition takes no part.
+                let promoted = &dtypes[usize::from(call.op.starts_with("aten.where.")).min(dtypes.len())..];
                 let is_promoted =
-                    dtypes.iter().any(|it| *it != dtypes[0]) && sources.iter().any(|it| it.sizes.is_empty());
+                    promoted.iter().any(|it| *it != promoted[0]) && sources.iter().any(|it| it.sizes.is_empty());
                 !is_promoted && element_function(call, &dtypes, registry, kernels).is_ok()
             }
             // What turns the order of the elements does so best by itself.

@@ -36,6 +36,22 @@ pub(crate) fn drop_steps(plan: &mut Plan, dropped: &HashSet<usize>) {
     plan.steps.retain(|_| !steps.next().is_some_and(|it| dropped.contains(&it)));
 }
 
+/// Of each buffer, whether control flow or a function of the host sees it, which may keep it or write to it.
+pub(crate) fn held(plan: &Plan, registry: &Registry) -> Vec<bool> {
+    let mut res = vec![false; plan.buffers.len()];
+    for step in &plan.steps {
+        let is_shared = match &step.action {
+            Action::Call { op, .. } => registry.get(op).is_none_or(Op::is_custom),
+            Action::ControlFlow { .. } => true,
+            Action::Copy { .. } | Action::Fused(_) | Action::Update { .. } => false,
+        };
+        if is_shared {
+            step.action.for_each_tensor(&mut |id| res[plan.tensor(id).buffer.0 as usize] = true);
+        }
+    }
+    res
+}
+
 /// The uses of one buffer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BufferUses {

@@ -35,7 +35,12 @@ pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
 fn of(step: &Fused<Tensor>) -> Result<&Loop<Tensor>> {
     match step {
         Fused::Loop(it) => Ok(it),
-        Fused::Attention(_) | Fused::Convolution(_) | Fused::Norm(_) | Fused::Pool(_) | Fused::Product(_) => {
+        Fused::Attention(_)
+        | Fused::Convolution(_)
+        | Fused::Gather(_)
+        | Fused::Norm(_)
+        | Fused::Pool(_)
+        | Fused::Product(_) => {
             let what = format!("there is no kernel for a fused {}", step.name());
             Err(Diagnostic::new(Code::NotImplemented, what))
         }

@@ -177,7 +177,7 @@ fn flops(plan: &Plan, action: &Action) -> u64 {
                 _ => 0,
             }
         }
-        Action::Fused(Fused::Loop(_) | Fused::Norm(_) | Fused::Pool(_))
+        Action::Fused(Fused::Gather(_) | Fused::Loop(_) | Fused::Norm(_) | Fused::Pool(_))
         | Action::Copy { .. }
         | Action::Update { .. }
         | Action::ControlFlow { .. } => 0,

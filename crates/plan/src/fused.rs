@@ -2,6 +2,7 @@
 //! tensors in a plan, tensors when it runs.
 
 use crate::Loop;
+use std::sync::Arc;
 
 /// What a fused step computes.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +17,8 @@ pub enum Fused<T> {
     Product(Product<T>),
     /// A pooling.
     Pool(Pool<T>),
+    /// Elements at positions.
+    Gather(Gather<T>),
     /// Pointwise operators.
     Loop(Loop<T>),
 }
@@ -182,6 +185,23 @@ pub enum PoolReduction {
     },
 }
 
+/// The elements at positions of a dimension, as `aten.index_select` and `aten.embedding` give them, of any dtype.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gather<T> {
+    /// The operator, which an error names.
+    pub op: Arc<str>,
+    /// The elements, with any strides.
+    pub input: T,
+    /// The dimension.
+    pub dim: usize,
+    /// The positions, of int32 or int64, with any sizes and strides.
+    pub index: T,
+    /// Whether positions below zero count from the end, as those of `aten.index.Tensor` do.
+    pub is_wrapped: bool,
+    /// What it gives, row-major: the sizes of the input, with those of the index in the place of the dimension.
+    pub result: T,
+}
+
 /// What follows a product or a convolution, in this order: the bias of each channel is added, channels are normalised, the residual is added, and
 /// the activation is applied. A channel is an index of the last dimension of the result.
 #[derive(Clone, Debug, PartialEq)]
@@ -250,6 +270,7 @@ impl<T> Fused<T> {
             Fused::Norm(_) => "norm",
             Fused::Product(_) => "product",
             Fused::Pool(_) => "pool",
+            Fused::Gather(_) => "gather",
             Fused::Loop(_) => "loop",
         }
     }
@@ -265,6 +286,7 @@ impl<T> Fused<T> {
             Fused::Attention(it) => [&it.query, &it.key, &it.value].into_iter().chain(&it.mask).collect(),
             Fused::Norm(it) => [&it.input].into_iter().chain(&it.weight).chain(&it.bias).collect(),
             Fused::Pool(it) => vec![&it.input],
+            Fused::Gather(it) => vec![&it.input, &it.index],
             Fused::Loop(it) => it.inputs.iter().collect(),
         }
     }
@@ -274,7 +296,9 @@ impl<T> Fused<T> {
         let (layers, product) = match self {
             Fused::Convolution(it) => (&it.layers[..], None),
             Fused::Product(it) => (&[][..], Some((&it.rhs, &it.epilogue))),
-            Fused::Attention(_) | Fused::Norm(_) | Fused::Pool(_) | Fused::Loop(_) => (&[][..], None),
+            Fused::Attention(_) | Fused::Norm(_) | Fused::Pool(_) | Fused::Gather(_) | Fused::Loop(_) => {
+                (&[][..], None)
+            }
         };
         let weights = layers.iter().map(|it| (&it.weight, &it.epilogue)).chain(product);
         weights.flat_map(|(weight, epilogue)| [weight].into_iter().chain(epilogue.parameters()))
@@ -288,6 +312,7 @@ impl<T> Fused<T> {
             Fused::Product(it) => vec![&it.result],
             Fused::Norm(it) => vec![&it.result],
             Fused::Pool(it) => vec![&it.result],
+            Fused::Gather(it) => vec![&it.result],
             Fused::Loop(it) => it.outputs.iter().map(|(_, to)| to).collect(),
         }
     }
@@ -329,6 +354,14 @@ impl<T> Fused<T> {
                 padding: it.padding,
                 dilation: it.dilation,
                 reduction: it.reduction,
+                result: tensor(&it.result)?,
+            }),
+            Fused::Gather(it) => Fused::Gather(Gather {
+                op: it.op.clone(),
+                input: tensor(&it.input)?,
+                dim: it.dim,
+                index: tensor(&it.index)?,
+                is_wrapped: it.is_wrapped,
                 result: tensor(&it.result)?,
             }),
             Fused::Product(it) => Fused::Product(Product {

@@ -38,8 +38,8 @@ mod validate;
 
 pub use code::{Argument, Instruction, Loop, Register};
 pub use fused::{
-    Activation, Attention, BatchNorm, Convolution, ConvolutionLayer, Epilogue, Fused, Norm, NormStatistic, Pool,
-    PoolReduction, Product,
+    Activation, Attention, BatchNorm, Convolution, ConvolutionLayer, Epilogue, Fused, Gather, Norm, NormStatistic,
+    Pool, PoolReduction, Product,
 };
 pub use memory::{Lifetime, Slots, assign_slots};
 pub use operand::Operand;

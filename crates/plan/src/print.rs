@@ -106,6 +106,12 @@ impl Plan {
                 write!(f, ", {:?}, kernel={:?}, stride={:?}", it.reduction, it.kernel, it.stride)?;
                 return write!(f, ", padding={:?}, dilation={:?}", it.padding, it.dilation);
             }
+            Fused::Gather(it) => {
+                self.tensor_name(f, it.input)?;
+                write!(f, ", dim={}, ", it.dim)?;
+                self.tensor_name(f, it.index)?;
+                return write!(f, ", is_wrapped={}", it.is_wrapped);
+            }
             Fused::Loop(it) => return self.code(f, it),
             Fused::Norm(it) => {
                 self.tensor_name(f, it.input)?;

@@ -1,6 +1,6 @@
 //! What every plan holds to, so that whoever runs one need not look: it is asked of a plan that comes from a file.
 
-use crate::{Action, Attention, Buffer, Epilogue, Fused, Loop, Operand, Plan, Step, TensorId, TensorView};
+use crate::{Action, Attention, Buffer, Epilogue, Fused, Gather, Loop, Operand, Plan, Step, TensorId, TensorView};
 use tracefx_core::{Code, DType, Diagnostic, Dims, Result};
 
 impl Plan {
@@ -9,7 +9,7 @@ impl Plan {
     /// # Errors
     /// `GraphInvalid` where a tensor or a buffer is named that is not there; where a step reads memory of the plan that no
     /// step has written; where a call gives a tensor that is not row-major, does not begin its buffer, or is memory of the
-    /// program; where an update is not of a tensor whose elements have places of their own; where the tensors of a fused step are not of float32, or of sizes that do not fit; where a loop
+    /// program; where an update is not of a tensor whose elements have places of their own; where the tensors of a fused step are not of its dtype, which is float32 of most, or of sizes that do not fit; where a loop
     /// reads a register that is not filled, or what it writes elsewhere; where a copy converts or stays in its buffer; where what it gives is memory of its own. `ViewOutOfBounds` where a tensor leaves its constant.
     pub fn validate(&self) -> Result<()> {
         let mut written = vec![false; self.buffers.len()];
@@ -184,6 +184,10 @@ impl Plan {
                 (input, &none, it.result)
             }
             Fused::Loop(it) => return self.check_loop(it),
+            Fused::Gather(it) => {
+                self.check_gather(it)?;
+                return self.writes_apart(fused, it.result);
+            }
             Fused::Attention(it) => {
                 self.check_attention(it, &sizes)?;
                 return self.writes_apart(fused, it.result);
@@ -248,6 +252,23 @@ impl Plan {
         let is_apart = self.tensor(it.result).known().is_some_and(|it| it.is_apart());
         if !is_apart || !self.is_own(it.result) {
             return Err(invalid(format!("attention gives %{}, which is no new tensor", it.result.0)));
+        }
+        Ok(())
+    }
+
+    fn check_gather(&self, it: &Gather<TensorId>) -> Result<()> {
+        let [input, index, result] = [it.input, it.index, it.result].map(|it| self.tensor(it));
+        let known = |view: &TensorView| view.known().map(|it| it.sizes);
+        let wanted =
+            known(input).zip(known(index)).filter(|(input, _)| it.dim < input.len()).map(|(mut input, index)| {
+                let rest = input.drain(it.dim..).skip(1).collect::<Dims>();
+                input.into_iter().chain(index).chain(rest).collect::<Dims>()
+            });
+        let is_index = matches!(index.dtype, DType::Int32 | DType::Int64);
+        let is_whole = result.known().is_some_and(|it| it.is_row_major() && Some(it.sizes) == wanted);
+        if !is_index || !is_whole || input.dtype != result.dtype || !self.is_own(it.result) {
+            let what = format!("%{} is not what %{} has at the positions %{}", it.result.0, it.input.0, it.index.0);
+            return Err(invalid(what));
         }
         Ok(())
     }

@@ -1,7 +1,10 @@
 //! Compiled plans give what the interpreter gives, in fewer steps.
 
 mod attention;
+mod constants;
 mod convolutions;
+mod copies;
+mod gathers;
 mod loops;
 mod norms;
 mod products;

@@ -89,7 +89,7 @@ fn run(step: &Fused<Tensor>) -> Result<()> {
             };
             assign(&it.result, &made)
         }
-        Fused::Loop(_) => {
+        Fused::Loop(_) | Fused::Gather(_) => {
             let prepare = tracefx_cpu::kernels().fused().unwrap();
             prepare(step)?(step)
         }

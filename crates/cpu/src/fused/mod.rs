@@ -21,6 +21,7 @@ mod winograd;
 use crate::fused::convolution::ConvolutionKernel;
 use crate::fused::epilogue::Tail;
 use crate::fused::product::{NarrowProduct, ProductKernel};
+use crate::index::gather::{Wrap, select};
 use crate::loops;
 use crate::numeric::dense::{self, Dense};
 use tracefx_core::{DType, Diagnostic, Element, Result, Tensor, bf16, f16};
@@ -35,7 +36,7 @@ const SAME: &str = "a step is run as what it was prepared as";
 /// # Errors
 /// `NotImplemented` for other dtypes than float32, of products also than float16 and bfloat16; `OutOfMemory`.
 pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
-    let is_loop = matches!(step, Fused::Loop(_));
+    let is_of_any = matches!(step, Fused::Loop(_) | Fused::Gather(_));
     // Which scores count, a mask may say in bools.
     let mask = if let Fused::Attention(it) = step { it.mask.as_ref() } else { None };
     let is_bool = |it: &Tensor| mask.is_some_and(|mask| std::ptr::eq(mask, it)) && it.dtype() == DType::Bool;
@@ -43,7 +44,7 @@ pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
         Fused::Product(it) if matches!(it.lhs.dtype(), DType::Float16 | DType::BFloat16) => it.lhs.dtype(),
         _ => DType::Float32,
     };
-    let is_other = |it: &&Tensor| !is_loop && it.dtype() != dtype && !is_bool(it);
+    let is_other = |it: &&Tensor| !is_of_any && it.dtype() != dtype && !is_bool(it);
     if let Some(it) = step.inputs().into_iter().chain(step.results()).find(is_other) {
         return Err(Diagnostic::unsupported_dtype(it.dtype(), step.name()));
     }
@@ -56,6 +57,11 @@ pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
         Fused::Pool(_) => Ok(Box::new(|step| {
             let Fused::Pool(it) = step else { unreachable!("{SAME}") };
             pool::pool(it)
+        })),
+        Fused::Gather(_) => Ok(Box::new(|step| {
+            let Fused::Gather(it) = step else { unreachable!("{SAME}") };
+            let wrap = if it.is_wrapped { Wrap::Yes } else { Wrap::No };
+            select(&it.input, it.dim, &it.index, wrap, &it.result).map_err(|problem| problem.op(&*it.op))
         })),
         Fused::Attention(_) => Ok(Box::new(|step| {
             let Fused::Attention(it) = step else { unreachable!("{SAME}") };

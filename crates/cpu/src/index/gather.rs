@@ -13,10 +13,10 @@ use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
 
 pub(super) const KERNELS: &[(&str, Kernel)] = &[
-    ("aten.embedding.default", Kernel::Fill(embedding)),
+    ("aten.embedding.default", Kernel::Overwrite(embedding)),
     ("aten.embedding_renorm.default", Kernel::Fill(embedding_renorm)),
     ("aten.gather.default", Kernel::Fill(gather)),
-    ("aten.index_select.default", Kernel::Fill(index_select)),
+    ("aten.index_select.default", Kernel::Overwrite(index_select)),
     ("aten.take.default", Kernel::Fill(take)),
 ];
 
@@ -43,45 +43,57 @@ pub(crate) fn position(index: i64, dim: usize, size: usize, wrap: Wrap) -> Resul
     })
 }
 
-/// The places of these positions of a dimension; they count from its front.
-fn places(args: &Args<'_, Tensor>, index: &[i64], size: usize, stride: usize) -> Result<Vec<usize>> {
-    let place = |&it: &i64| match usize::try_from(it) {
-        Ok(it) if it < size => Ok(it * stride),
-        _ => {
+/// Fills a row-major result with the elements at these positions of a dimension: its sizes are those of the input, with those of the index in the place of the
+/// dimension.
+///
+/// # Errors
+/// `IndexOutOfRange`.
+pub(crate) fn select(input: &Tensor, dim: usize, index: &Tensor, wrap: Wrap, result: &Tensor) -> Result<()> {
+    // As `aten.index` does, which looks at no position where nothing is read.
+    if wrap == Wrap::Yes && result.numel() == 0 {
+        return Ok(());
+    }
+    let positions = indices(index)?;
+    let mut elements = Offsets::of(input);
+    let mut sizes = input.sizes().to_vec();
+    // A tensor without dimensions is a row of one element.
+    let (size, stride) = sizes.get(dim).map_or((1, 0), |size| (*size, input.strides()[dim]));
+    let places = places(&positions, (dim, size), stride, wrap)?;
+    if let Some((axis, size)) = elements.axes.get_mut(dim).zip(sizes.get_mut(dim)) {
+        *size = places.len();
+        *axis = Axis::At(places);
+    }
+    gather_places(input, &elements, &result.as_strided(&sizes, &contiguous_strides(&sizes), result.offset())?);
+    Ok(())
+}
+
+/// The places of these positions of a dimension of this size.
+fn places(index: &[i64], (dim, size): (usize, usize), stride: usize, wrap: Wrap) -> Result<Vec<usize>> {
+    let place = |&it: &i64| match (wrap, usize::try_from(it)) {
+        (_, Ok(at)) if at < size => Ok(at * stride),
+        (Wrap::Yes, _) => Ok(position(it, dim, size, wrap)? * stride),
+        (Wrap::No, _) => {
             let what = format!("index out of range in self: {it} is not in [0, {size})");
-            Err(Diagnostic::new(Code::IndexOutOfRange, what).op(&*args.op.name))
+            Err(Diagnostic::new(Code::IndexOutOfRange, what))
         }
     };
     try_collected(index.iter().map(place))
 }
 
 fn index_select(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
-    let (base, index) = (args.tensor(0)?, indices(args.tensor(2)?)?);
-    let dim = normalize_dim(args, args.int(1)?, base.rank())?;
-    let mut elements = Offsets::of(base);
-    let (size, stride) = if base.rank() == 0 { (1, 0) } else { (base.sizes()[dim], base.strides()[dim]) };
-    let places = places(args, &index, size, stride)?;
-    if let Some(axis) = elements.axes.get_mut(dim) {
-        *axis = Axis::At(places);
-    }
-    gather_places(base, &elements, &results[0]);
-    Ok(())
+    let input = args.tensor(0)?;
+    let dim = normalize_dim(args, args.int(1)?, input.rank())?;
+    select(input, dim, args.tensor(2)?, Wrap::No, &results[0])
 }
 
 fn embedding(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
-    let weight = args.tensor(0)?;
-    let places = places(args, &indices(args.tensor(1)?)?, weight.sizes()[0], weight.strides()[0])?;
-    let sizes = [places.len(), weight.sizes()[1]];
-    let table = results[0].as_strided(&sizes, &contiguous_strides(&sizes), 0)?;
-    let axes = vec![Axis::At(places), Axis::Step(weight.strides()[1])];
-    gather_places(weight, &Offsets { start: weight.offset(), axes }, &table);
-    Ok(())
+    select(args.tensor(0)?, 0, args.tensor(1)?, Wrap::No, &results[0])
 }
 
 fn embedding_renorm(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let (table, largest, order) = (args.tensor(0)?, args.float(2)?, args.float(3)?);
     let rows = indices(args.tensor(1)?)?;
-    let starts = places(args, &rows, table.sizes()[0], table.sizes()[1])?;
+    let starts = places(&rows, (0, table.sizes()[0]), table.sizes()[1], Wrap::No)?;
     let mut numbers = copied(&Dense::new(&cast(table, DType::Float64)?)?.read::<f64>())?;
     let mut is_done = filled(false, table.sizes()[0])?;
     for (&row, start) in rows.iter().zip(starts) {

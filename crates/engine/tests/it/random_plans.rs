@@ -7,7 +7,7 @@ use tracefx_compile::{Precision, compile};
 use tracefx_core::{DType, Tensor};
 use tracefx_engine::Library;
 use tracefx_exec::{BoundPlan, Interpreter, LOOP_STEPS, plan};
-use tracefx_fuzz::networks::growing::{Growing, dtype, float, int, ints, list, numel, tensor};
+use tracefx_fuzz::networks::growing::{Growing, dtype, float, int, ints, list, none, numel, tensor};
 use tracefx_ir::{Arg, Attribute, GraphModule, TensorKind, TensorMeta};
 use tracefx_ops::Value;
 
@@ -15,7 +15,7 @@ use tracefx_ops::Value;
 type Choice = [u8; 6];
 
 /// Operators, and their arguments: `T` a tensor, `L` two tensors, `d` a dimension, `D` a list of one, `i` a small int, `f` a
-/// float, `v` the sizes of a flat view, `e` those of an expansion by one dimension, `y` a dtype.
+/// float, `v` the sizes of a flat view, `e` those of an expansion by one dimension, `s` those of a new tensor, `P` positions of a dimension, `y` a dtype.
 const OPS: &[(&str, &str)] = &[
     ("relu.default", "T"),
     ("neg.default", "T"),
@@ -64,6 +64,16 @@ const OPS: &[(&str, &str)] = &[
     ("zero_.default", "T"),
     ("transpose_.default", "Tdd"),
     ("unsqueeze_.default", "Td"),
+    ("arange.default", "i"),
+    ("arange.default", "i"),
+    ("arange.default", "i"),
+    ("ones.default", "s"),
+    ("zeros.default", "s"),
+    ("full_like.default", "Tf"),
+    ("copy.default", "TT"),
+    ("index_select.default", "TdT"),
+    ("embedding.default", "TT"),
+    ("index.Tensor", "TP"),
 ];
 
 /// Adds a call, if the operator takes these arguments.
@@ -81,6 +91,9 @@ fn grow(growing: &mut Growing, choice: Choice) {
             'i' => int(small),
             'f' => float(f64::from(choice) / 64.0 - 2.0),
             'v' => ints(&if choice % 2 == 0 { vec![-1] } else { vec![numel(&first) as i64, 1] }),
+            's' => ints(&[small, 4][usize::from(choice % 2)..]),
+            'P' if choice % 3 == 0 => list(vec![none(), tensor(growing.pick(choice / 3))]),
+            'P' => list(vec![tensor(growing.pick(choice / 3))]),
             'e' => {
                 let mut sizes = vec![small + 1];
                 sizes.resize(first.sizes.len() + 1, -1);
@@ -91,7 +104,9 @@ fn grow(growing: &mut Growing, choice: Choice) {
     };
     let args: Vec<_> = pattern.chars().zip(&choice[1..]).map(operand).collect();
     let Some(made) = growing.call(op, &args, &[]) else { return };
-    growing.values.extend(made.into_iter().filter(|(_, meta)| numel(meta) < 5000));
+    // Where a condition is an index, the data decides how many there are.
+    let is_known = |it: &TensorMeta| it.sizes.iter().all(|it| !it.is_symbolic());
+    growing.values.extend(made.into_iter().filter(|(_, meta)| is_known(meta) && numel(meta) < 5000));
     // What was reshaped in place is another tensor under every name.
     if op == "transpose_.default" || op == "unsqueeze_.default" {
         let last = growing.values.pop();

@@ -842,18 +842,42 @@ fn outer_uses(plan: &Plan, registry: &Registry) -> (Vec<bool>, Vec<bool>) {
     (written, is_seen)
 }
 
-/// Of each buffer, whether the step that writes it first writes all of it.
+/// Of each buffer, whether all of it is written before it is read: by one step, or by copies to the slices of it.
 fn overwritten(plan: &Plan, sizes: &[Option<usize>]) -> Vec<bool> {
-    let mut res = vec![None; plan.buffers.len()];
+    let mut parts: Vec<(Vec<&TensorView>, bool)> = vec![(Vec::new(), false); plan.buffers.len()];
     for step in &plan.steps {
         step.action.for_each_written(&mut |it| {
             let view = plan.tensor(it);
-            let whole = view.known().filter(Extent::is_row_major).and_then(|it| it.span(view.dtype));
-            let buffer = view.buffer.0 as usize;
-            res[buffer].get_or_insert(whole.is_some_and(|it| sizes[buffer] == Some(it)));
+            let (parts, is_read) = &mut parts[view.buffer.0 as usize];
+            parts.extend(Some(view).filter(|_| !*is_read));
+        });
+        let target = if let Action::Copy { to, .. } = step.action { Some(to) } else { None };
+        step.action.for_each_tensor(&mut |it| {
+            parts[plan.tensor(it).buffer.0 as usize].1 |= Some(it) != target;
         });
     }
-    res.into_iter().map(Option::unwrap_or_default).collect()
+    parts.iter().zip(sizes).map(|((parts, _), size)| size.is_some_and(|it| are_all(parts, it))).collect()
+}
+
+/// Whether these views are all of a buffer of so many bytes: one, or slices along a dimension, in order.
+fn are_all(parts: &[&TensorView], n_bytes: usize) -> bool {
+    let extents: Option<Vec<Extent>> = parts.iter().map(|it| it.known()).collect();
+    let Some([first, others @ ..]) = extents.as_deref() else { return false };
+    let is_all = |it: &Extent| it.offset == 0 && it.is_row_major() && it.span(parts[0].dtype) == Some(n_bytes);
+    let joined = |dim: usize| {
+        let mut all = first.clone();
+        for it in others {
+            let mut own = Extent { offset: first.offset, ..it.clone() };
+            let len = std::mem::replace(own.sizes.get_mut(dim)?, all.sizes[dim]);
+            if own != all || it.offset != all.sizes[dim] * all.strides[dim] {
+                return None;
+            }
+            all.sizes[dim] += len;
+        }
+        Some(all)
+    };
+    let is_alike = parts.iter().all(|it| it.dtype == parts[0].dtype);
+    is_all(first) || is_alike && (0..first.sizes.len()).filter_map(joined).any(|it| is_all(&it))
 }
 
 /// The memory of each buffer that is not of a run.
