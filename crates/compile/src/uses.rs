@@ -85,8 +85,8 @@ impl Uses {
                     });
                 }
                 Action::Fused(fused) => {
-                    fused.inputs().into_iter().for_each(|it| buffers[buffer(*it)].readers.push(at));
-                    fused.results().into_iter().for_each(|it| buffers[buffer(*it)].writers.push(at));
+                    fused.for_each_input(&mut |it| buffers[buffer(*it)].readers.push(at));
+                    fused.for_each_result(&mut |it| buffers[buffer(*it)].writers.push(at));
                 }
                 Action::Copy { from, to } => {
                     buffers[buffer(*from)].readers.push(at);

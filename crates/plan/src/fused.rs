@@ -277,17 +277,27 @@ impl<T> Fused<T> {
 
     /// The tensors that it reads, in the order of the fields.
     pub fn inputs(&self) -> Vec<&T> {
+        let mut res = Vec::new();
+        self.for_each_input(&mut |it| res.push(it));
+        res
+    }
+
+    /// Visits the tensors that it reads, in the order of the fields.
+    pub fn for_each_input<'a>(&'a self, visit: &mut dyn FnMut(&'a T)) {
         match self {
             Fused::Convolution(it) => {
-                let layers = it.layers.iter().flat_map(|it| [&it.weight].into_iter().chain(it.epilogue.tensors()));
-                [&it.input].into_iter().chain(layers).collect()
+                visit(&it.input);
+                for layer in &it.layers {
+                    visit(&layer.weight);
+                    layer.epilogue.tensors().for_each(&mut *visit);
+                }
             }
-            Fused::Product(it) => [&it.lhs, &it.rhs].into_iter().chain(it.epilogue.tensors()).collect(),
-            Fused::Attention(it) => [&it.query, &it.key, &it.value].into_iter().chain(&it.mask).collect(),
-            Fused::Norm(it) => [&it.input].into_iter().chain(&it.weight).chain(&it.bias).collect(),
-            Fused::Pool(it) => vec![&it.input],
-            Fused::Gather(it) => vec![&it.input, &it.index],
-            Fused::Loop(it) => it.inputs.iter().collect(),
+            Fused::Product(it) => [&it.lhs, &it.rhs].into_iter().chain(it.epilogue.tensors()).for_each(visit),
+            Fused::Attention(it) => [&it.query, &it.key, &it.value].into_iter().chain(&it.mask).for_each(visit),
+            Fused::Norm(it) => [&it.input].into_iter().chain(&it.weight).chain(&it.bias).for_each(visit),
+            Fused::Pool(it) => visit(&it.input),
+            Fused::Gather(it) => [&it.input, &it.index].into_iter().for_each(visit),
+            Fused::Loop(it) => it.inputs.iter().for_each(visit),
         }
     }
 
@@ -306,14 +316,21 @@ impl<T> Fused<T> {
 
     /// The tensors that it writes, all of them.
     pub fn results(&self) -> Vec<&T> {
+        let mut res = Vec::new();
+        self.for_each_result(&mut |it| res.push(it));
+        res
+    }
+
+    /// Visits the tensors that it writes, all of them.
+    pub fn for_each_result<'a>(&'a self, visit: &mut dyn FnMut(&'a T)) {
         match self {
-            Fused::Attention(it) => vec![&it.result],
-            Fused::Convolution(it) => vec![&it.result],
-            Fused::Product(it) => vec![&it.result],
-            Fused::Norm(it) => vec![&it.result],
-            Fused::Pool(it) => vec![&it.result],
-            Fused::Gather(it) => vec![&it.result],
-            Fused::Loop(it) => it.outputs.iter().map(|(_, to)| to).collect(),
+            Fused::Attention(it) => visit(&it.result),
+            Fused::Convolution(it) => visit(&it.result),
+            Fused::Product(it) => visit(&it.result),
+            Fused::Norm(it) => visit(&it.result),
+            Fused::Pool(it) => visit(&it.result),
+            Fused::Gather(it) => visit(&it.result),
+            Fused::Loop(it) => it.outputs.iter().for_each(|(_, to)| visit(to)),
         }
     }
 

@@ -145,7 +145,7 @@ impl Action {
         match self {
             Action::Call { results, .. } => results.iter().for_each(|it| it.for_each_tensor(visit)),
             Action::Update { args, .. } => args.iter().take(1).for_each(|it| it.for_each_tensor(visit)),
-            Action::Fused(it) => it.results().into_iter().for_each(|it| visit(*it)),
+            Action::Fused(it) => it.for_each_result(&mut |it| visit(*it)),
             Action::Copy { to, .. } => visit(*to),
             Action::ControlFlow { results, .. } => results.for_each_tensor(visit),
         }
@@ -156,7 +156,10 @@ impl Action {
         match self {
             Action::Call { args, results, .. } => args.iter().chain(results).for_each(|it| it.for_each_tensor(visit)),
             Action::Update { args, .. } => args.iter().for_each(|it| it.for_each_tensor(visit)),
-            Action::Fused(it) => it.inputs().into_iter().chain(it.results()).for_each(|it| visit(*it)),
+            Action::Fused(it) => {
+                it.for_each_input(&mut |it| visit(*it));
+                it.for_each_result(&mut |it| visit(*it));
+            }
             Action::Copy { from, to } => [*from, *to].into_iter().for_each(visit),
             Action::ControlFlow { operands, results, .. } => {
                 operands.iter().chain([results]).for_each(|it| it.for_each_tensor(visit));
