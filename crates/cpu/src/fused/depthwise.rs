@@ -175,8 +175,8 @@ impl<'a> Planes<'a> {
             let first = ((first + at) * it.stride[0] - self.rows.start) * depthwise.width;
             let tail = tail.from(at * it.points[1], 0);
             depthwise.level.run(Row { depthwise, padded: self.padded, plane, first, tail, out });
+            tail.finish(out.into());
         }
-        tail.finish(out);
     }
 }
 

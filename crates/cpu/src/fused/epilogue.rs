@@ -3,6 +3,7 @@
 
 use crate::gemm;
 use crate::gemm::Start;
+use crate::gemm::output_view::BlockRows;
 use crate::numeric::activation::Activation as _;
 use crate::numeric::elementary::Elementary;
 use crate::numeric::isa::{self, Isa, Work};
@@ -114,9 +115,9 @@ impl gemm::blocked::Epilogue<f32> for Tail<'_> {
     }
 
     #[inline]
-    fn finish(&self, row: &mut [f32]) {
+    fn finish(&self, rows: BlockRows<'_, f32>) {
         if self.is_unfinished() {
-            isa::run(Activate { activation: self.late, row });
+            isa::run(Activate { activation: self.late, rows });
         }
     }
 
@@ -128,7 +129,7 @@ impl gemm::blocked::Epilogue<f32> for Tail<'_> {
 
 struct Activate<'a> {
     activation: Activation,
-    row: &'a mut [f32],
+    rows: BlockRows<'a, f32>,
 }
 
 impl Work for Activate<'_> {
@@ -136,18 +137,37 @@ impl Work for Activate<'_> {
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let each = self.row.iter_mut();
+        let rows = self.rows;
         match self.activation {
             Activation::Identity => {}
-            Activation::Clamp { min, max } => each.for_each(|it| *it = it.larger(min).smaller(max)),
-            Activation::LeakyRelu(slope) => each.for_each(|it| *it = it.leaky_relu(slope)),
-            Activation::Sigmoid => each.for_each(|it| *it = it.sigmoid()),
-            Activation::Silu => each.for_each(|it| *it = it.silu()),
-            Activation::HardSigmoid => each.for_each(|it| *it = it.hard_sigmoid()),
-            Activation::HardSwish => each.for_each(|it| *it = it.hard_swish()),
-            Activation::Tanh => each.for_each(|it| *it = Elementary::tanh(*it)),
-            Activation::Gelu => each.for_each(|it| *it = it.gelu()),
-            Activation::GeluTanh => each.for_each(|it| *it = it.gelu_tanh()),
+            Activation::Clamp { min, max } => each::<I>(rows, |it| it.larger(min).smaller(max)),
+            Activation::LeakyRelu(slope) => each::<I>(rows, |it| it.leaky_relu(slope)),
+            Activation::Sigmoid => each::<I>(rows, Elementary::sigmoid::<I>),
+            Activation::Silu => each::<I>(rows, |it| it.silu::<I>()),
+            Activation::HardSigmoid => each::<I>(rows, |it| it.hard_sigmoid()),
+            Activation::HardSwish => each::<I>(rows, |it| it.hard_swish()),
+            Activation::Tanh => each::<I>(rows, Elementary::tanh::<I>),
+            Activation::Gelu => each::<I>(rows, |it| it.gelu::<I>()),
+            Activation::GeluTanh => each::<I>(rows, |it| it.gelu_tanh::<I>()),
+        }
+    }
+}
+
+/// Changes all elements. Where vectors are wide, the loop that a compiler makes of a short row takes too few of them at a time.
+#[inline(always)]
+fn each<I: Isa>(rows: BlockRows<'_, f32>, function: impl Fn(f32) -> f32) {
+    const WIDE: usize = 16;
+    for row in rows {
+        if I::WIDTH == WIDE * size_of::<f32>() {
+            let (vectors, rest) = row.as_chunks_mut::<WIDE>();
+            for vector in vectors {
+                let mut res = *vector;
+                res.iter_mut().for_each(|it| *it = function(*it));
+                *vector = res;
+            }
+            rest.iter_mut().for_each(|it| *it = function(*it));
+        } else {
+            row.iter_mut().for_each(|it| *it = function(*it));
         }
     }
 }

@@ -137,7 +137,7 @@ impl Packed {
             for (i, row) in out.chunks_exact_mut(n_channels).enumerate() {
                 let row = &mut row[channel..][..self.n];
                 row.iter_mut().enumerate().for_each(|(j, it)| [*it] = tail.apply(i, j, [start.of(i, j, 0.0)]));
-                tail.finish(row);
+                tail.finish(row.into());
             }
             return;
         }

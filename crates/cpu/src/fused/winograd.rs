@@ -328,9 +328,12 @@ impl Work for TransformSums<'_> {
                             }
                         }
                     }
-                    self.tail.finish(to);
                 }
             }
+        }
+        for i in 0..n_rows {
+            let row = &mut self.out[(self.point + i * it.points[1]) * n_filters..][..n_columns * n_filters];
+            self.tail.finish(row.into());
         }
     }
 }

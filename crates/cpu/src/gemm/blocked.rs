@@ -5,7 +5,7 @@
 //! Each element of a result is a sum in one order, given by the number of its terms alone: neither the threads nor the
 //! sizes of the matrices around it change its bits.
 
-use crate::gemm::output_view::OutputView;
+use crate::gemm::output_view::{BlockRows, OutputView};
 use crate::gemm::{Extent, GemmElement, MatrixView, Start};
 use crate::numeric::isa::{Isa, Level, Work, prefetch_to_second_level};
 use crate::numeric::{parallel, scratch};
@@ -96,7 +96,7 @@ pub(crate) trait Epilogue<T>: Sync {
     fn apply<const N: usize>(&self, i: usize, j: usize, sums: [T; N]) -> [T; N];
 
     /// Changes them once more when a panel is through: what takes too many instructions to stand in every tile.
-    fn finish(&self, row: &mut [T]);
+    fn finish(&self, rows: BlockRows<'_, T>);
 
     /// Whether there is something to finish.
     fn is_unfinished(&self) -> bool;
@@ -110,7 +110,7 @@ impl<T> Epilogue<T> for () {
     }
 
     #[inline(always)]
-    fn finish(&self, _: &mut [T]) {}
+    fn finish(&self, _: BlockRows<'_, T>) {}
 
     #[inline(always)]
     fn is_unfinished(&self) -> bool {
@@ -126,7 +126,7 @@ const DEPTH: usize = 1024;
 
 /// The rows of the left side that are multiplied with a panel before the next one: a block of them, and of the right side,
 /// fill half of a small second-level cache.
-pub(super) const ROWS: usize = 144;
+pub(crate) const ROWS: usize = 144;
 
 /// The columns of the right side in a block, in panels.
 const MOST_PANELS: usize = 16;
@@ -443,10 +443,8 @@ impl<T: GemmElement, L: LhsRows<T>, E: Epilogue<T>> Multiply<'_, T, L, E> {
         if let Some(epilogue) = self.epilogue
             && epilogue.is_unfinished()
         {
-            for i in rows {
-                // SAFETY: as in `store`.
-                epilogue.finish(unsafe { self.target.row(i, cols.clone()) });
-            }
+            // SAFETY: as in `store`.
+            epilogue.finish(unsafe { self.target.rows(rows, cols) });
         }
     }
 

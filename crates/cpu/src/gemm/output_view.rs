@@ -106,6 +106,20 @@ impl<'a, T> OutputView<'a, T> {
         unsafe { std::slice::from_raw_parts_mut(self.data.add(i * self.row + cols.start), cols.len()) }
     }
 
+    /// Some columns of each of some rows.
+    ///
+    /// # Safety
+    /// Nothing else may use these elements for as long as the slices live.
+    ///
+    /// # Panics
+    /// When the rows or columns lie outside, or the columns not side by side.
+    pub(crate) unsafe fn rows(&self, rows: Range<usize>, cols: Range<usize>) -> BlockRows<'_, T> {
+        assert!(rows.start <= rows.end && rows.end <= self.n_rows);
+        assert!(cols.start <= cols.end && cols.end <= self.n_cols && self.has_dense_rows());
+        let data = self.data.wrapping_add(rows.start * self.row + cols.start);
+        BlockRows { data, n_rows: rows.len(), n_cols: cols.len(), row: self.row, borrow: PhantomData }
+    }
+
     /// Some rows of a column.
     ///
     /// # Safety
@@ -138,6 +152,36 @@ impl<'a, T> OutputView<'a, T> {
     }
 }
 
+/// Columns of some rows of a matrix, a slice for each row.
+pub(crate) struct BlockRows<'a, T> {
+    data: *mut T,
+    n_rows: usize,
+    n_cols: usize,
+    row: usize,
+    borrow: PhantomData<&'a mut [T]>,
+}
+
+impl<'a, T> From<&'a mut [T]> for BlockRows<'a, T> {
+    /// A single row.
+    fn from(row: &'a mut [T]) -> Self {
+        BlockRows { data: row.as_mut_ptr(), n_rows: 1, n_cols: row.len(), row: row.len(), borrow: PhantomData }
+    }
+}
+
+impl<'a, T> Iterator for BlockRows<'a, T> {
+    type Item = &'a mut [T];
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<&'a mut [T]> {
+        self.n_rows = self.n_rows.checked_sub(1)?;
+        // SAFETY: whoever made it has checked that the rows lie in elements that it has to itself; each row is given once,
+        // and no two of them share an element.
+        let row = unsafe { std::slice::from_raw_parts_mut(self.data, self.n_cols) };
+        self.data = self.data.wrapping_add(self.row);
+        Some(row)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +199,14 @@ mod tests {
         // SAFETY: nothing else uses the target.
         unsafe { target.row(1, 0..2) }.fill(7);
         assert_eq!(data, [0, 10, 1, 7, 7, 12]);
+        let target = OutputView::new(&mut data, [2, 2], [3, 1]);
+        // SAFETY: nothing else uses the target.
+        unsafe { target.rows(0..2, 1..2) }.enumerate().for_each(|(at, it)| it.fill(20 + at));
+        // SAFETY: as above.
+        assert_eq!(unsafe { target.rows(1..1, 0..2) }.count(), 0);
+        assert_eq!(data, [0, 20, 1, 7, 21, 12]);
+        BlockRows::from(&mut data[1..3]).for_each(|it| it.fill(3));
+        assert_eq!(data, [0, 3, 3, 7, 21, 12]);
     }
 
     #[test]

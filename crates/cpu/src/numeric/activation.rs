@@ -1,6 +1,6 @@
-//! Activations that both operators of their own and the epilogues of fused steps apply, so that both give the same bits.
+//! Activations that both operators of their own and the epilogues of fused steps apply.
 
-use crate::numeric::elementary::Elementary;
+use crate::numeric::elementary::{Elementary, Rounding};
 use crate::numeric::number::{Arithmetic, Real};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
@@ -15,13 +15,13 @@ pub(crate) trait Activation: Elementary + Arithmetic + Real {
     }
 
     fn leaky_relu(self, slope: Self) -> Self;
-    fn silu(self) -> Self;
+    fn silu<R: Rounding>(self) -> Self;
     fn hard_sigmoid(self) -> Self;
     fn hard_swish(self) -> Self;
     /// By the error function.
-    fn gelu(self) -> Self;
+    fn gelu<R: Rounding>(self) -> Self;
     /// By the approximation with the hyperbolic tangent.
-    fn gelu_tanh(self) -> Self;
+    fn gelu_tanh<R: Rounding>(self) -> Self;
 }
 
 macro_rules! activation {
@@ -33,8 +33,8 @@ macro_rules! activation {
             }
 
             #[inline(always)]
-            fn silu(self) -> Self {
-                self / (1.0 + Elementary::exp(-self))
+            fn silu<R: Rounding>(self) -> Self {
+                self / Elementary::exp_plus::<R>(-self, 1.0)
             }
 
             #[inline(always)]
@@ -48,14 +48,15 @@ macro_rules! activation {
             }
 
             #[inline(always)]
-            fn gelu(self) -> Self {
-                0.5 * self * (1.0 + Elementary::erf(self * FRAC_1_SQRT_2 as $ty))
+            fn gelu<R: Rounding>(self) -> Self {
+                0.5 * self * (1.0 + Elementary::erf::<R>(self * FRAC_1_SQRT_2 as $ty))
             }
 
             #[inline(always)]
-            fn gelu_tanh(self) -> Self {
-                let beta = (FRAC_2_SQRT_PI * FRAC_1_SQRT_2) as $ty;
-                0.5 * self * (1.0 + Elementary::tanh(beta * (self + 0.044715 * self * self * self)))
+            fn gelu_tanh<R: Rounding>(self) -> Self {
+                // `(1 + tanh(y)) / 2` is `1 / (1 + exp(-2 y))`, of which no digits are lost where the tangent is near -1.
+                let beta = (-2.0 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2) as $ty;
+                self / Elementary::exp_plus::<R>(beta * (self + 0.044715 * self * self * self), 1.0)
             }
         }
     )+};

@@ -2,7 +2,7 @@
 
 use crate::numeric::activation::Activation;
 use crate::numeric::dispatch::{with_float, with_real};
-use crate::numeric::elementary::Elementary;
+use crate::numeric::elementary::{Elementary, Stepwise};
 use crate::numeric::map::{Source, map1, map2, number};
 use crate::numeric::number::Real;
 use tracefx_core::{Element, Result, Scalar, Tensor};
@@ -46,8 +46,8 @@ pub(super) const KERNELS: &[(&str, Kernel)] = &[
         float!(|x| if x < 0.0 { Elementary::exp_m1(x) * (SELU_ALPHA * SELU_SCALE) as F } else { x * SELU_SCALE as F }),
     ),
     ("aten.gelu.default", Kernel::Pointwise(gelu)),
-    ("aten.silu.default", float!(|x| Activation::silu(x))),
-    ("aten.mish.default", float!(|x| x * Elementary::tanh(x.softplus()))),
+    ("aten.silu.default", float!(|x| Activation::silu::<Stepwise>(x))),
+    ("aten.mish.default", float!(|x| x * Elementary::tanh::<Stepwise>(x.softplus()))),
     (
         "aten.softplus.default",
         float!(|x, beta = 1, threshold = 2| if x * beta > threshold {
@@ -115,8 +115,8 @@ fn gelu(args: &Args<'_, Tensor>, out: Target<'_>) -> Result<()> {
     let dtype = out.dtype();
     let source = Source::of(args, 0, dtype)?;
     with_float!(dtype, &args.op.name, F => match args.str(1)? {
-        "tanh" => map1::<F, F>(&source, out, Activation::gelu_tanh),
-        _ => map1::<F, F>(&source, out, Activation::gelu),
+        "tanh" => map1::<F, F>(&source, out, Activation::gelu_tanh::<Stepwise>),
+        _ => map1::<F, F>(&source, out, Activation::gelu::<Stepwise>),
     })
 }
 

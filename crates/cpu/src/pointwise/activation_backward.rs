@@ -3,7 +3,7 @@
 
 use crate::numeric::complex::complex2;
 use crate::numeric::dispatch::{with_float, with_real};
-use crate::numeric::elementary::Elementary;
+use crate::numeric::elementary::{Elementary, Stepwise};
 use crate::numeric::field::{Complex, Field};
 use crate::numeric::map::{Source, map2, map3, number};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
@@ -40,14 +40,14 @@ pub(super) const KERNELS: &[(&str, Kernel)] = &[
     (
         "aten.silu_backward.default",
         float!(|grad, x = 1| {
-            let sigmoid = x.sigmoid();
+            let sigmoid = x.sigmoid::<Stepwise>();
             grad * sigmoid * (1.0 + x * (1.0 - sigmoid))
         }),
     ),
     (
         "aten.mish_backward.default",
         float!(|grad, x = 1| {
-            let (sigmoid, tanh) = (x.sigmoid(), x.softplus().tanh());
+            let (sigmoid, tanh) = (x.sigmoid::<Stepwise>(), x.softplus().tanh());
             grad * (tanh + x * sigmoid * (1.0 - tanh * tanh))
         }),
     ),
@@ -141,7 +141,7 @@ fn gelu(args: &Args<'_, Tensor>, out: Target<'_>) -> Result<()> {
             grad * (0.5 * (1.0 + tanh) + 0.5 * x * slope)
         }),
         _ => map2::<F, F>(&grad, &x, out, move |grad, x| {
-            let distribution = 0.5 * (1.0 + Elementary::erf(x * FRAC_1_SQRT_2 as F));
+            let distribution = 0.5 * (1.0 + Elementary::erf::<Stepwise>(x * FRAC_1_SQRT_2 as F));
             let density = (0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2) as F * (-0.5 * x * x).exp();
             grad * (distribution + x * density)
         }),

@@ -9,7 +9,7 @@
 
 use crate::numeric::complex::complex1;
 use crate::numeric::dispatch::{with_float, with_int, with_number, with_real};
-use crate::numeric::elementary::Elementary;
+use crate::numeric::elementary::{Elementary, Stepwise};
 use crate::numeric::field::{self, Complex};
 use crate::numeric::map::{Source, map1, number};
 use crate::numeric::number::{Number, Real};
@@ -93,16 +93,16 @@ pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.atan.default", float!(|x| x.atan(), Complex::atan)),
     ("aten.sinh.default", float!(|x| x.sinh(), Complex::sinh)),
     ("aten.cosh.default", float!(|x| x.cosh(), Complex::cosh)),
-    ("aten.tanh.default", float!(Elementary::tanh, Complex::tanh)),
+    ("aten.tanh.default", float!(Elementary::tanh::<Stepwise>, Complex::tanh)),
     ("aten.asinh.default", float!(|x| f64::from(x).asinh() as _, Complex::asinh)),
     ("aten.acosh.default", float!(|x| acosh(f64::from(x)) as _, Complex::acosh)),
     ("aten.atanh.default", float!(|x| f64::from(x).atanh() as _, Complex::atanh)),
-    ("aten.erf.default", float!(Elementary::erf)),
+    ("aten.erf.default", float!(Elementary::erf::<Stepwise>)),
     ("aten.erfc.default", float!(|x| Special::erfc(x))),
     ("aten.erfinv.default", float!(|x| x.erfinv())),
     ("aten.lgamma.default", float!(|x| x.lgamma())),
     ("aten.digamma.default", float!(|x| x.digamma())),
-    ("aten.sigmoid.default", float!(Elementary::sigmoid, Complex::sigmoid)),
+    ("aten.sigmoid.default", float!(Elementary::sigmoid::<Stepwise>, Complex::sigmoid)),
     ("aten.logit.default", Kernel::Pointwise(logit)),
     ("aten.sinc.default", float!(|x| if x == 0.0 { 1.0 } else { (x * PI as F).sin() / (x * PI as F) }, Complex::sinc)),
     ("aten.deg2rad.default", float!(|x| (f64::from(x) * (PI / 180.0)) as _)),
