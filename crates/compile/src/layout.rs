@@ -19,9 +19,6 @@ use tracefx_sym::SymInt;
 /// Where the dimensions of a channels-last tensor are among `[N, C, H, W]`.
 const ORDER: [usize; 4] = [0, 2, 3, 1];
 
-/// The most pixels of an image whose mean is a pooling: more are not summed up one after the other.
-const MOST_MEANT: usize = 1 << 12;
-
 /// Puts convolutions with what follows them into one step each.
 pub(crate) fn channels_last(plan: &mut Plan, registry: &Registry, kernels: &Kernels) {
     let uses = Uses::of(plan, registry);
@@ -239,7 +236,7 @@ impl Layout<'_> {
         let sizes = view.known()?.sizes;
         let [n, c, h, w] = sizes[..].try_into().ok()?;
         let is_image = self.region.contains(&view.buffer) && op == "aten.mean.dim" && are_image_dims(dims);
-        if !is_image || h * w > MOST_MEANT || dense_sizes(self.plan, result)?.iter().product::<usize>() != n * c {
+        if !is_image || dense_sizes(self.plan, result)?.iter().product::<usize>() != n * c {
             return None;
         }
         let view = self.plan.tensor(result);

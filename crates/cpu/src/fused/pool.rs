@@ -4,9 +4,11 @@ use crate::numeric::dense::{self, Dense};
 use crate::numeric::isa::{self, Isa, Work};
 use crate::numeric::number::Real;
 use crate::numeric::parallel;
-use std::ops::Range;
 use tracefx_core::{Result, Tensor};
 use tracefx_plan::{Pool, PoolReduction};
+
+/// The pixels of a row that are added up one after the other, four at a time.
+const RUN: usize = 512;
 
 /// Computes the windows of all images.
 pub(super) fn pool(step: &Pool<Tensor>) -> Result<()> {
@@ -69,20 +71,82 @@ impl Row<'_> {
         }
     }
 
-    /// Combines the pixels of a window.
+    /// The largest elements of a window, or what is not a number: it is larger than all.
     #[inline(always)]
-    fn window(&mut self, x: usize, rows: &Taps, cols: &Taps, combine: impl Fn(f32, f32) -> f32) -> Range<usize> {
+    fn max(&mut self, x: usize, rows: &Taps, cols: &Taps) {
         let (c, [dy, dx]) = (self.channels, self.step.dilation);
-        let range = x * c..(x + 1) * c;
-        let out = &mut self.out[range.clone()];
+        let out = &mut self.out[x * c..(x + 1) * c];
+        out.fill(f32::NEG_INFINITY);
         for ky in 0..rows.n {
             for kx in 0..cols.n {
                 let pixel = (rows.first + ky * dy) * self.size[1] + cols.first + kx * dx;
                 let pixel = &self.image[pixel * c..][..c];
-                out.iter_mut().zip(pixel).for_each(|(out, &it)| *out = combine(*out, it));
+                out.iter_mut().zip(pixel).for_each(|(max, &it)| *max = it.larger(*max));
             }
         }
-        range
+    }
+
+    /// The sums of a window over `divisor`.
+    #[inline(always)]
+    fn average<I: Isa>(&mut self, x: usize, rows: &Taps, cols: &Taps, divisor: f32) {
+        match I::WIDTH {
+            64 => self.averages::<16>(x, rows, cols, divisor),
+            32 => self.averages::<8>(x, rows, cols, divisor),
+            _ => self.averages::<4>(x, rows, cols, divisor),
+        }
+    }
+
+    #[inline(always)]
+    fn averages<const V: usize>(&mut self, x: usize, rows: &Taps, cols: &Taps, divisor: f32) {
+        let n_vectors = self.channels / V;
+        for channel in (0..n_vectors * V).step_by(V) {
+            let sums = self.sum::<V>(channel, rows, cols);
+            let out = &mut self.out[x * self.channels + channel..][..V];
+            out.iter_mut().zip(sums).for_each(|(out, sum)| *out = sum / divisor);
+        }
+        for channel in n_vectors * V..self.channels {
+            let [sum] = self.sum::<1>(channel, rows, cols);
+            self.out[x * self.channels + channel] = sum / divisor;
+        }
+    }
+
+    /// The sums of some channels of a window. Those of runs of pixels are added up, and then those of rows, so that a sum
+    /// of many pixels loses few digits.
+    #[inline(always)]
+    fn sum<const V: usize>(&self, channel: usize, rows: &Taps, cols: &Taps) -> [f32; V] {
+        let [dy, dx] = self.step.dilation;
+        let mut sum = [0.0; V];
+        for ky in 0..rows.n {
+            let first = (rows.first + ky * dy) * self.size[1] + cols.first;
+            let pixel = |kx: usize| -> &[f32; V] {
+                let pixel = &self.image[(first + kx * dx) * self.channels + channel..];
+                pixel.first_chunk().expect("the channels of a pixel are there")
+            };
+            let mut row = [0.0; V];
+            for first in (0..cols.n).step_by(RUN) {
+                let n = RUN.min(cols.n - first);
+                let mut run = [0.0; V];
+                for kx in (first..first + n / 4 * 4).step_by(4) {
+                    let [a, b, c, d] = [pixel(kx), pixel(kx + 1), pixel(kx + 2), pixel(kx + 3)];
+                    for lane in 0..V {
+                        run[lane] += (a[lane] + b[lane]) + (c[lane] + d[lane]);
+                    }
+                }
+                for kx in first + n / 4 * 4..first + n {
+                    let pixel = pixel(kx);
+                    for lane in 0..V {
+                        run[lane] += pixel[lane];
+                    }
+                }
+                for lane in 0..V {
+                    row[lane] += run[lane];
+                }
+            }
+            for lane in 0..V {
+                sum[lane] += row[lane];
+            }
+        }
+        sum
     }
 }
 
@@ -95,17 +159,10 @@ impl Work for Row<'_> {
         for x in 0..self.out.len() / self.channels {
             let cols = self.taps(1, x);
             match self.step.reduction {
-                PoolReduction::Max => {
-                    self.out[x * self.channels..][..self.channels].fill(f32::NEG_INFINITY);
-                    // What is not a number stays: it is larger than all.
-                    self.window(x, &rows, &cols, |max, it| it.larger(max));
-                }
+                PoolReduction::Max => self.max(x, &rows, &cols),
                 PoolReduction::Average { count_include_pad, divisor_override } => {
-                    self.out[x * self.channels..][..self.channels].fill(0.0);
-                    let range = self.window(x, &rows, &cols, |sum, it| sum + it);
                     let n = if count_include_pad { rows.n_padded * cols.n_padded } else { rows.n * cols.n };
-                    let divisor = divisor_override.map_or(n as f32, |it| it as f32);
-                    self.out[range].iter_mut().for_each(|it| *it /= divisor);
+                    self.average::<I>(x, &rows, &cols, divisor_override.map_or(n as f32, |it| it as f32));
                 }
             }
         }
@@ -171,6 +228,34 @@ mod tests {
                 for (got, want) in got.iter().zip(&want_numbers) {
                     let is_same = if is_max { got == want } else { (got - want).abs() <= 1e-6 };
                     prop_assert!(is_same || got.is_nan() && want.is_nan(), "{level:?}: {got} {want}");
+                }
+            }
+        }
+    }
+
+    /// Sums of so many numbers, one after the other, would lose three digits.
+    #[test]
+    fn means_of_large_images_keep_their_digits() {
+        for sizes in [[2, 300, 301, 5], [1, 1, 2100, 17], [1, 1500, 3, 16]] {
+            let n: usize = sizes.iter().product();
+            let numbers: Vec<f32> = (0..n).map(|at| 1.0 + (at as f32 * 0.7).sin()).collect();
+            let input = Tensor::from_slice(&numbers, &sizes).unwrap();
+            let [images, h, w, c] = sizes;
+            let mut want = vec![0.0; images * c];
+            for (at, &it) in numbers.iter().enumerate() {
+                want[at / (h * w * c) * c + at % c] += f64::from(it) / (h * w) as f64;
+            }
+            for (level, got) in Level::on_each(|| {
+                let result = Tensor::zeros(input.dtype(), &[images, 1, 1, c]).unwrap();
+                let reduction = PoolReduction::Average { count_include_pad: false, divisor_override: None };
+                let (stride, padding, dilation) = ([1; 2], [0; 2], [1; 2]);
+                let result_of = result.clone();
+                pool(&Pool { input: input.clone(), kernel: [h, w], stride, padding, dilation, reduction, result })
+                    .unwrap();
+                result_of.to_vec::<f32>().unwrap()
+            }) {
+                for (&got, &want) in got.iter().zip(&want) {
+                    assert!((f64::from(got) - want).abs() <= 2e-6, "{level:?}: {got} {want}");
                 }
             }
         }
