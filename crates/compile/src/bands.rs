@@ -43,14 +43,14 @@ pub(crate) fn join(plan: &mut Plan, registry: &Registry) {
             _ => None,
         });
         let joined = convolutions.reduce(|(_, before), (node, it)| {
-            (node, Convolution { input: before.input, layers: [before.layers, it.layers].concat(), result: it.result })
+            (node, Convolution { layers: [before.layers, it.layers].concat(), result: it.result, ..before })
         });
         let step = joined.map(|(node, it)| Step { node, action: Action::Fused(Fused::Convolution(it)) });
         plan.steps.splice(range, step);
     }
 }
 
-/// The convolution of a step that has one.
+/// The convolution of a step that has one, and no more.
 fn layer(plan: &Plan, at: usize) -> Option<&ConvolutionLayer<TensorId>> {
     match convolution(plan, at)?.layers.as_slice() {
         [layer] => Some(layer),

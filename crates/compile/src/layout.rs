@@ -162,7 +162,7 @@ impl Layout<'_> {
         let &Found { weight, stride, padding, dilation, groups, .. } = found;
         self.push(node, found.chain.result, |result| {
             let layers = vec![ConvolutionLayer { weight, stride, padding, dilation, groups, epilogue }];
-            Action::Fused(Fused::Convolution(Convolution { input, layers, result }))
+            Action::Fused(Fused::Convolution(Convolution { input, scale: None, layers, result }))
         });
     }
 

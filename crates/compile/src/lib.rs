@@ -17,6 +17,7 @@ mod loops;
 mod matrices;
 mod norms;
 mod products;
+mod scales;
 mod updates;
 mod uses;
 
@@ -69,6 +70,7 @@ pub fn compile(mut plan: Plan, registry: &Registry, kernels: &Kernels, precision
     if precision == Precision::Fast {
         layout::channels_last(&mut plan, registry, kernels);
         bands::join(&mut plan, registry);
+        scales::join(&mut plan, registry);
         attention::attention(&mut plan, registry);
         norms::norms(&mut plan, registry);
         products::products(&mut plan, registry);

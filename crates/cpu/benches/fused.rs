@@ -44,6 +44,7 @@ fn step(case: &Json) -> Fused<Tensor> {
     };
     Fused::Convolution(Convolution {
         input: tensor(&input),
+        scale: None,
         layers: vec![layer],
         result: tensor(&[input[0], points(0), points(1), weight[0]]),
     })

@@ -29,6 +29,9 @@ pub enum Fused<T> {
 pub struct Convolution<T> {
     /// The images, `[N, H, W, C]`, row-major.
     pub input: T,
+    /// What the channels of each image are multiplied by before, `[N, 1, 1, C]`, row-major: only of a pointwise convolution by itself
+    /// (squeeze and excitation).
+    pub scale: Option<T>,
     /// What is computed: one convolution, or a depthwise one with a pointwise one before it or behind it, or both (the inverted
     /// residual of MobileNetV2). Only the last one may have a residual.
     pub layers: Vec<ConvolutionLayer<T>>,
@@ -286,7 +289,7 @@ impl<T> Fused<T> {
     pub fn for_each_input<'a>(&'a self, visit: &mut dyn FnMut(&'a T)) {
         match self {
             Fused::Convolution(it) => {
-                visit(&it.input);
+                [&it.input].into_iter().chain(&it.scale).for_each(&mut *visit);
                 for layer in &it.layers {
                     visit(&layer.weight);
                     layer.epilogue.tensors().for_each(&mut *visit);
@@ -353,6 +356,7 @@ impl<T> Fused<T> {
             }),
             Fused::Convolution(it) => Fused::Convolution(Convolution {
                 input: tensor(&it.input)?,
+                scale: it.scale.as_ref().map(&mut *tensor).transpose()?,
                 layers: it.layers.iter().map(|it| it.try_map(tensor)).collect::<Result<_, E>>()?,
                 result: tensor(&it.result)?,
             }),
@@ -429,7 +433,10 @@ impl<T> Epilogue<T> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Action, Attention, Buffer, BufferId, Fused, Norm, NormStatistic, Operand, Plan, TensorId, TensorView};
+    use crate::{
+        Action, Attention, Buffer, BufferId, Convolution, ConvolutionLayer, Epilogue, Fused, Norm, NormStatistic,
+        Operand, Plan, TensorId, TensorView,
+    };
     use tracefx_core::DType;
 
     fn numbers(it: &[i64]) -> Vec<tracefx_sym::SymInt> {
@@ -490,6 +497,43 @@ mod tests {
     %0: f32[2, 3] = norm(%1, Variance, weight=%2, bias=%3, eps=1e-5)  # norm
     return %0"
         );
+    }
+
+    /// A pointwise convolution of two images of four pixels and three channels, which are multiplied before.
+    fn convolution(change: impl FnOnce(&mut Convolution<TensorId>, &mut Plan)) -> Plan {
+        let mut plan = plan(&[&[2, 2, 2, 5], &[2, 2, 2, 3], &[2, 1, 1, 3], &[5, 3, 1, 1]]);
+        let [result, input, scale, weight] = [0, 1, 2, 3].map(TensorId);
+        let (stride, padding, dilation) = ([1; 2], [0; 2], [1; 2]);
+        let layer = ConvolutionLayer { weight, stride, padding, dilation, groups: 1, epilogue: Epilogue::none() };
+        let mut step = Convolution { input, scale: Some(scale), layers: vec![layer], result };
+        change(&mut step, &mut plan);
+        plan.push("convolution", Action::Fused(Fused::Convolution(step)));
+        plan
+    }
+
+    #[test]
+    fn a_scale_that_does_not_fit_its_images_is_refused() {
+        let plan = convolution(|_, _| {});
+        plan.validate().unwrap();
+        assert!(plan.to_string().contains("= convolution(%1, scale=%2, %3, stride=[1, 1]"), "{plan}");
+        type Change = fn(&mut Convolution<TensorId>, &mut Plan);
+        let cases: [(Change, &str); 5] = [
+            (|it, _| it.scale = Some(it.input), "is no scale"),
+            (|_, plan| plan.tensors[2].sizes = numbers(&[1, 1, 1, 3]), "is no scale"),
+            (|_, plan| plan.tensors[2].dtype = DType::Float64, "is not of float32"),
+            (|_, plan| plan.tensors[2].strides = numbers(&[1, 1, 1, 2]), "is not row-major"),
+            (
+                |it, plan| {
+                    it.layers[0].padding = [1; 2];
+                    plan.tensors[0] = TensorView::row_major(BufferId(0), DType::Float32, &numbers(&[2, 4, 4, 5]));
+                },
+                "is no scale",
+            ),
+        ];
+        for (change, words) in cases {
+            let problem = convolution(change).validate().unwrap_err();
+            assert!(problem.message().contains(words), "{problem:?}");
+        }
     }
 
     /// The result of the one step with other strides.

@@ -86,6 +86,7 @@ impl Plan {
         let epilogue = match fused {
             Fused::Convolution(it) => {
                 self.tensor_name(f, it.input)?;
+                self.named(f, "scale", &it.scale)?;
                 for (at, layer) in it.layers.iter().enumerate() {
                     f.write_str(if at == 0 { ", " } else { "; " })?;
                     self.tensor_name(f, layer.weight)?;

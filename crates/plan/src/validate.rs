@@ -152,6 +152,13 @@ impl Plan {
             Fused::Convolution(it) => {
                 let mut images = rank4(&whole(it.input)?)?;
                 let (last, inner) = it.layers.split_last().ok_or_else(|| invalid("no convolution".to_owned()))?;
+                if let Some(id) = it.scale {
+                    let is_alone = inner.is_empty() && last.is_pointwise(&sizes(last.weight)?);
+                    sizes(id)?;
+                    if !is_alone || whole(id)?[..] != [images[0], 1, 1, images[3]] {
+                        return Err(invalid(format!("%{} is no scale of a pointwise convolution", id.0)));
+                    }
+                }
                 for layer in &it.layers {
                     let fits = layer.result_sizes(images, rank4(&sizes(layer.weight)?)?);
                     images = fits.ok_or_else(|| invalid("a convolution's sizes do not fit".to_owned()))?;

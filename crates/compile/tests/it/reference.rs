@@ -42,6 +42,9 @@ fn run(step: &Fused<Tensor>) -> Result<()> {
     match step {
         Fused::Convolution(it) => {
             let mut made = images(&it.input);
+            if let Some(scale) = &it.scale {
+                made = aten("mul.Tensor", vec![tensor(&made), tensor(&images(scale))])?;
+            }
             for layer in &it.layers {
                 let epilogue = &layer.epilogue;
                 let mut args = vec![tensor(&made), tensor(&layer.weight), optional(&epilogue.bias)];

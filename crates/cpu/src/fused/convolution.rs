@@ -36,16 +36,21 @@ impl ConvolutionKernel {
         })
     }
 
+    /// Convolves images, whose channels are multiplied by those of `scale` before where a step has one.
+    ///
     /// # Errors
     /// `OutOfMemory`.
-    pub(super) fn run(&self, input: &[f32], tail: Tail<'_>, out: &mut [f32]) -> Result<()> {
+    pub(super) fn run(&self, input: &[f32], scale: Option<&[f32]>, tail: Tail<'_>, out: &mut [f32]) -> Result<()> {
         if out.is_empty() {
             return Ok(());
         }
         match self {
             ConvolutionKernel::Bands(it) => it.run(input, tail, out),
             ConvolutionKernel::Depthwise(it) => it.run(input, tail, out),
-            ConvolutionKernel::Direct(it, folded) => it.run(input, folded, tail, out),
+            ConvolutionKernel::Direct(it, folded) => match scale {
+                Some(scale) => it.run_scaled(input, scale, folded, tail, out),
+                None => it.run(input, folded, tail, out),
+            },
             ConvolutionKernel::Winograd(it, folded) => it.run(input, folded, tail, out),
         }
     }

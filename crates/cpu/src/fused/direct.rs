@@ -8,7 +8,8 @@ use crate::fused::epilogue::{Folded, Tail};
 use crate::fused::padding::PaddedLayout;
 use crate::fused::product::Packed;
 use crate::gemm::MatrixView;
-use crate::gemm::blocked::LhsRows;
+use crate::gemm::blocked::{LhsRows, ROWS};
+use crate::numeric::isa::{self, Isa, Work};
 use crate::numeric::{parallel, scratch};
 use tracefx_core::Result;
 use tracefx_core::allocate::{collected, try_collected};
@@ -18,6 +19,9 @@ const TOGETHER: usize = 1 << 18;
 
 /// The elements of a block of gathered patches.
 const GATHERED: usize = 1 << 16;
+
+/// The elements of a block of points whose channels are multiplied first.
+const SCALED: usize = 1 << 16;
 
 /// A convolution as a product, for each group.
 pub(super) struct Direct {
@@ -101,6 +105,33 @@ impl Direct {
         }
     }
 
+    /// Convolves each pixel, whose channels are multiplied by those of its image before. Some pixels at a time, so that the products
+    /// are read where they are in the cache.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub(super) fn run_scaled(
+        &self,
+        input: &[f32],
+        scale: &[f32],
+        folded: &Folded,
+        tail: Tail<'_>,
+        out: &mut [f32],
+    ) -> Result<()> {
+        let it = &self.geometry;
+        let n_rows = (SCALED / it.channels.max(1) / ROWS).max(1) * ROWS;
+        parallel::try_parts_mut(out, n_rows * it.filters, |first, out| {
+            let (first, n_rows) = (first / it.filters, out.len() / it.filters);
+            scratch::with::<f32, _>(n_rows * it.channels, |scaled| {
+                let from = &input[first * it.channels..][..scaled.len()];
+                isa::run(Scale { from, scale, first, n_points: it.n_points(), n_channels: it.channels, to: scaled });
+                let lhs = MatrixView { data: &*scaled, row: it.channels, col: 1 };
+                self.multiply(n_rows, &|_| lhs, folded, tail.from(first, 0), out);
+                Ok(())
+            })
+        })
+    }
+
     fn multiply<L: LhsRows<f32>>(
         &self,
         n_rows: usize,
@@ -139,6 +170,31 @@ impl Direct {
                 Ok(())
             })
         })
+    }
+}
+
+/// Multiplies the channels of points, from point `first` of all images on, by those of their images.
+struct Scale<'a> {
+    from: &'a [f32],
+    scale: &'a [f32],
+    first: usize,
+    n_points: usize,
+    n_channels: usize,
+    to: &'a mut [f32],
+}
+
+impl Work for Scale<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let n = self.n_channels.max(1);
+        for (at, (from, to)) in self.from.chunks_exact(n).zip(self.to.chunks_exact_mut(n)).enumerate() {
+            let scale = &self.scale[(self.first + at) / self.n_points * n..][..n];
+            for ((to, from), scale) in to.iter_mut().zip(from).zip(scale) {
+                *to = from * scale;
+            }
+        }
     }
 }
 

@@ -72,7 +72,9 @@ pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
             Ok(Box::new(move |step| {
                 let Fused::Convolution(it) = step else { unreachable!("{SAME}") };
                 let epilogue = &it.layers.last().expect("{SAME}").epilogue;
-                run(&it.input, epilogue, &it.result, |input, tail, out| kernel.run(input, tail, out))
+                let scale = it.scale.as_ref().map(Dense::new).transpose()?;
+                let scale = scale.as_ref().map(|it| it.read::<f32>());
+                run(&it.input, epilogue, &it.result, |input, tail, out| kernel.run(input, scale.as_deref(), tail, out))
             }))
         }
         Fused::Product(it) if dtype == DType::Float16 => narrow_product::<f16>(it),

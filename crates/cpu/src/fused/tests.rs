@@ -229,6 +229,7 @@ impl Sizes {
         };
         Fused::Convolution(Convolution {
             input: shifted(&tensor(&[n, h, w, n_in * groups], 1)),
+            scale: None,
             layers: vec![layer],
             result: result(&sizes),
         })
@@ -348,7 +349,7 @@ fn layered(input: &Tensor, layers: &[ConvolutionLayer<Tensor>], is_joined: bool)
         let wanted = layers
             .iter()
             .fold(sizes(&images), |images, layer| layer.result_sizes(images, sizes(&layer.weight)).unwrap());
-        let step = Convolution { input: images, layers: layers.to_vec(), result: result(&wanted) };
+        let step = Convolution { input: images, scale: None, layers: layers.to_vec(), result: result(&wanted) };
         images = step.result.clone();
         let step = Fused::Convolution(step);
         let run = prepare(&step).unwrap();
@@ -398,6 +399,42 @@ proptest! {
             pool.install(|| layered(&image, &layers, true))
         };
         prop_assert_eq!(on_threads(1), on_threads(3));
+    }
+}
+
+/// What a pointwise convolution gives for images whose channels are multiplied: by the step, or before it.
+fn scaled(images: &Tensor, scale: &Tensor, layer: &ConvolutionLayer<Tensor>, is_joined: bool) -> Vec<u32> {
+    let [n, h, w, c] = images.sizes().try_into().unwrap();
+    let (numbers, factors) = (images.to_vec::<f32>().unwrap(), scale.to_vec::<f32>().unwrap());
+    let product = |(at, it): (usize, &f32)| it * factors[at / (h * w * c) * c + at % c];
+    let products: Vec<f32> = numbers.iter().enumerate().map(product).collect();
+    let products = Tensor::from_slice(&products, images.sizes()).unwrap();
+    let (input, scale) = if is_joined { (images.clone(), Some(scale.clone())) } else { (products, None) };
+    let result = result(&[n, h, w, layer.weight.sizes()[0]]);
+    let step = Fused::Convolution(Convolution { input, scale, layers: vec![layer.clone()], result });
+    let run = prepare(&step).unwrap();
+    (0..2).for_each(|_| run(&step).unwrap());
+    step.results()[0].to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect()
+}
+
+proptest! {
+    #![proptest_config(config(24))]
+
+    /// To the bit, on all instruction sets: some images have more points than are multiplied at a time.
+    #[test]
+    fn a_convolution_of_scaled_channels_is_that_of_their_products(
+        [n, h, w] in [0..=3usize, 1..=18, 1..=18],
+        c in prop_oneof![0..40usize, 240..500usize],
+        n_out in 0..40usize,
+        parts: Parts,
+        activation in activation(),
+    ) {
+        let mut layer = layer(n_out, c, 1, [1; 2]);
+        layer.epilogue = epilogue(parts, activation, &[n, h, w, n_out]);
+        let (images, scale) = (shifted(&tensor(&[n, h, w, c], 1)), shifted(&tensor(&[n, 1, 1, c], 3)));
+        for (level, [got, want]) in Level::on_each(|| [true, false].map(|it| scaled(&images, &scale, &layer, it))) {
+            prop_assert_eq!(got, want, "{:?}", level);
+        }
     }
 }
 
