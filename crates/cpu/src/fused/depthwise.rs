@@ -289,15 +289,12 @@ impl Row<'_> {
                 let mut x = 0;
                 while x < n_points {
                     let rows = &rows[x * taps.stride..];
-                    if n_points - x > GROUP {
-                        let mut sums = [[[0.0; V]; GROUP]; 2];
-                        taps.sum::<I, V, S, K, 2>(rows, weight, biases[filters], &mut sums);
-                        store.store(x, &sums.as_flattened()[..(n_points - x).min(2 * GROUP)], out);
+                    let n = n_points - x;
+                    if n > GROUP {
+                        taps.sum::<I, V, S, K, 2>(rows, weight, biases[filters], |sums| store.store(x, n, sums, out));
                         x += 2 * GROUP;
                     } else {
-                        let mut sums = [[[0.0; V]; GROUP]; 1];
-                        taps.sum::<I, V, S, K, 1>(rows, weight, biases[filters], &mut sums);
-                        store.store(x, &sums.as_flattened()[..n_points - x], out);
+                        taps.sum::<I, V, S, K, 1>(rows, weight, biases[filters], |sums| store.store(x, n, sums, out));
                         x += GROUP;
                     }
                 }
@@ -317,16 +314,24 @@ struct Store<'a> {
 }
 
 impl Store<'_> {
-    /// Writes points from `x` on.
+    /// Writes `n` points from `x` on, or as many as there are sums of.
     #[inline(always)]
-    fn store<const V: usize>(self, x: usize, sums: &[[f32; V]], out: &mut [f32]) {
+    fn store<const V: usize, const H: usize>(self, x: usize, n: usize, sums: &[[[f32; V]; GROUP]; H], out: &mut [f32]) {
         if self.step == 1 && self.n_lanes == V {
-            for (at, &sums) in sums.iter().enumerate() {
-                let to = &mut out[(x + at) * self.n_filters + self.first..][..V];
-                to.copy_from_slice(&self.tail.apply(x + at, self.first, sums));
+            // The sums stay in registers: loops of known lengths compute none of their places.
+            for (h, sums) in sums.iter().enumerate() {
+                for (i, &sums) in sums.iter().enumerate() {
+                    let at = h * GROUP + i;
+                    if at >= n {
+                        return;
+                    }
+                    let to = &mut out[(x + at) * self.n_filters + self.first..][..V];
+                    to.copy_from_slice(&self.tail.apply(x + at, self.first, sums));
+                }
             }
         } else {
-            for (at, sums) in sums.iter().enumerate() {
+            let sums = *sums;
+            for (at, sums) in sums.as_flattened().iter().take(n).enumerate() {
                 for (lane, &sum) in sums[..self.n_lanes].iter().enumerate() {
                     let filter = self.first + lane * self.step;
                     [out[(x + at) * self.n_filters + filter]] = self.tail.apply(x + at, filter, [sum]);
@@ -346,15 +351,15 @@ struct Taps {
 }
 
 impl Taps {
-    /// The sums of `H` groups of points whose rows begin here: at a stride of `S`, with `K` columns of the kernel side by side,
-    /// or at any and with any where these are zero.
+    /// Gives `store` the sums of `H` groups of points whose rows begin here: at a stride of `S`, with `K` columns of the kernel side by
+    /// side, or at any and with any where these are zero.
     #[inline(always)]
     fn sum<I: Isa, const V: usize, const S: usize, const K: usize, const H: usize>(
         self,
         rows: &[[f32; V]],
         weight: &[[f32; V]],
         bias: [f32; V],
-        res: &mut [[[f32; V]; GROUP]; H],
+        store: impl FnOnce(&[[[f32; V]; GROUP]; H]),
     ) {
         let ([n_rows, n_columns], [down, right]) = (self.kernel, self.steps);
         let (stride, n_columns, right) = if K == 0 { (self.stride, n_columns, right) } else { (S, K, 1) };
@@ -375,6 +380,6 @@ impl Taps {
                 }
             }
         }
-        *res = sums;
+        store(&sums);
     }
 }

@@ -358,6 +358,9 @@ macro_rules! with_tile {
 /// The rows of a tile at the lower edge, where there are too few for a whole one.
 const EDGE: usize = 4;
 
+/// The columns that are written together at the right edge of a wider tile.
+const EDGE_COLS: usize = 8;
+
 /// The rows and columns of a tile.
 struct TileShape<T>(PhantomData<T>);
 
@@ -508,12 +511,24 @@ impl<T: GemmElement, L: LhsRows<T>, E: Epilogue<T>> Multiply<'_, T, L, E> {
             let to = unsafe { target.row(i, cols.clone()) };
             match to.first_chunk_mut::<N>() {
                 Some(to) => *to = self.ended(i, cols.start, added(to, sums, start, i, cols.start)),
-                None => {
-                    for ((j, to), &sum) in cols.clone().zip(to).zip(sums) {
-                        [*to] = self.ended(i, j, [start.of(i, j, *to).add(sum)]);
-                    }
-                }
+                None => self.store_edge(i, cols.start, to, sums),
             }
+        }
+    }
+
+    /// Writes a part of a row of a tile, from column `j` on.
+    #[inline(always)]
+    fn store_edge<const N: usize>(&self, i: usize, j: usize, to: &mut [T], sums: &[T; N]) {
+        let n_parts = if N > EDGE_COLS { to.len() / EDGE_COLS } else { 0 };
+        let (parts, rest) = to.split_at_mut(n_parts * EDGE_COLS);
+        for (at, to) in parts.as_chunks_mut::<EDGE_COLS>().0.iter_mut().enumerate() {
+            let sums = sums[at * EDGE_COLS..].first_chunk().expect("a part lies in the row");
+            let j = j + at * EDGE_COLS;
+            *to = self.ended(i, j, added(to, sums, self.start, i, j));
+        }
+        for (at, to) in rest.iter_mut().enumerate() {
+            let j = j + n_parts * EDGE_COLS + at;
+            [*to] = self.ended(i, j, [self.start.of(i, j, *to).add(sums[n_parts * EDGE_COLS + at])]);
         }
     }
 
