@@ -451,18 +451,20 @@ impl<T: GemmElement, L: LhsRows<T>, E: Epilogue<T>> Multiply<'_, T, L, E> {
         }
     }
 
-    /// Multiplies some rows with the first `W` columns of a panel. The first tile asks for the panel that is next.
+    /// Multiplies some rows with the first `W` columns of a panel. Each tile asks for a part of the panel that is next, so that
+    /// it comes while they are computed: all at once would be more than memory gives in the time of a tile.
     #[inline(always)]
     fn panel<I: Isa, const M: usize, const N: usize, const W: usize>(
         &self,
         rows: Range<usize>,
         cols: Range<usize>,
         panel: &[[T; N]],
-        mut next: &[[T; N]],
+        next: &[[T; N]],
     ) {
+        let mut parts = next.chunks(next.len().div_ceil(rows.len().div_ceil(M).max(1)).max(1));
         let mut i = rows.start;
         while i < rows.end {
-            let next = std::mem::take(&mut next);
+            let next = parts.next().unwrap_or_default();
             if T::IS_FLOAT && rows.end - i == 1 {
                 self.tile::<I, 1, N, W>(i..rows.end, cols.clone(), panel, next);
                 i += 1;
