@@ -2,16 +2,17 @@
 //! between them stays in the cache. Each number is the same sum as when the convolutions follow each other whole.
 
 use crate::fused::convolution::{Geometry, folded_weight};
-use crate::fused::depthwise::{Depthwise, Planes};
+use crate::fused::depthwise::Depthwise;
 use crate::fused::epilogue::{Folded, Tail};
 use crate::fused::product::Packed;
 use crate::gemm::MatrixView;
 use crate::numeric::{parallel, scratch};
+use std::ops::Range;
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_plan::{Activation, ConvolutionLayer};
 
-/// The elements of the rows that the depthwise convolution sees at a time: they, their copy and what is made of them fit a
-/// second-level cache.
+/// The elements of the rows that the depthwise convolution sees at a time: they and what is made of them fit a second-level
+/// cache.
 const SEEN: usize = 1 << 16;
 
 /// The convolutions, with their filters packed.
@@ -115,19 +116,26 @@ impl Bands {
         let n_seen = (self.n_rows - 1) * it.stride[0] + it.span(0);
         let n_hidden = self.expand.as_ref().map_or(0, |_| n_seen * it.image[1] * it.channels);
         let n_sums = self.project.as_ref().map_or(0, |_| self.n_rows * n_points * it.filters);
-        scratch::with::<f32, _>(self.depthwise.planes_len(n_seen), |planes| {
+        scratch::with::<f32, _>(self.depthwise.planes_len(self.n_rows), |planes| {
             scratch::with::<f32, _>(n_hidden, |hidden| {
                 scratch::with::<f32, _>(n_sums, |sums| {
-                    let mut planes = Planes::new(&self.depthwise, planes);
+                    let mut kept = 0..0;
                     for (at, out) in out.chunks_mut(self.n_rows * row).enumerate() {
                         let (first, n) = (at * self.n_rows, out.len() / row);
-                        self.see(image, y + first, n, &mut planes, hidden);
+                        let seen = match &self.expand {
+                            None => image,
+                            Some(expand) => {
+                                self.see(expand, image, y + first, n, &mut kept, hidden);
+                                &*hidden
+                            }
+                        };
                         let tail = tail.from(first * n_points, 0);
                         match &self.project {
-                            None => planes.sum(y + first, tail, out),
+                            None => self.depthwise.sum(seen, kept.start, y + first, tail, planes, out),
                             Some(project) => {
                                 let sums = &mut sums[..n * n_points * it.filters];
-                                planes.sum(y + first, Tail::new(None, it.filters, self.activation), sums);
+                                let inner = Tail::new(None, it.filters, self.activation);
+                                self.depthwise.sum(seen, kept.start, y + first, inner, planes, sums);
                                 project.run(sums, tail, out);
                             }
                         }
@@ -138,22 +146,20 @@ impl Bands {
         })
     }
 
-    /// Brings the rows of the image that `n` rows of points from `y` on see to the planes.
-    fn see(&self, image: &[f32], y: usize, n: usize, planes: &mut Planes<'_>, hidden: &mut [f32]) {
+    /// Has `hidden` hold the rows of what the first convolution makes of the image that `n` rows of points from `y` on see, of
+    /// which it holds those `kept`.
+    fn see(&self, expand: &Pointwise, image: &[f32], y: usize, n: usize, kept: &mut Range<usize>, hidden: &mut [f32]) {
         let it = &self.geometry;
-        let new = planes.advance(y * it.stride[0]..(y + n - 1) * it.stride[0] + it.span(0));
         let within = |row: usize| row.saturating_sub(it.padding[0]).min(it.image[0]);
-        let (first, end) = (within(new.start), within(new.end));
-        let row = it.image[1] * self.channels;
-        let rows = &image[first * row..end * row];
-        match &self.expand {
-            None => planes.fill(new, first, rows),
-            Some(expand) => {
-                let hidden = &mut hidden[..(end - first) * it.image[1] * it.channels];
-                expand.run(rows, Tail::new(None, it.channels, expand.activation), hidden);
-                planes.fill(new, first, hidden);
-            }
+        let seen = within(y * it.stride[0])..within((y + n - 1) * it.stride[0] + it.span(0));
+        let (row, n_kept) = (it.image[1] * it.channels, kept.end.saturating_sub(seen.start));
+        if n_kept > 0 {
+            hidden.copy_within((seen.start - kept.start) * row..kept.len() * row, 0);
         }
+        let new = &image[(seen.start + n_kept) * it.image[1] * self.channels..seen.end * it.image[1] * self.channels];
+        let hidden = &mut hidden[n_kept * row..seen.len() * row];
+        expand.run(new, Tail::new(None, it.channels, expand.activation), hidden);
+        *kept = seen;
     }
 }
 

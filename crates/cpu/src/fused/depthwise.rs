@@ -1,12 +1,13 @@
-//! Convolutions of each channel by itself. Vectors lie along the channels. Rows of the image are copied with their padding as
-//! the taps get there, to a plane for each vector, where neighbours lie side by side; the sums of several points stay in
-//! registers, and results are written in the order of memory.
+//! Convolutions of each channel by itself. Vectors lie along the channels. One cache line of channels after the other: some rows of
+//! the image are copied with their padding to a plane for each vector, where neighbours lie side by side and in the first-level
+//! cache; the sums of several points stay in registers, and results are finished before the next channels come.
 
 use crate::fused::convolution::Geometry;
 use crate::fused::epilogue::{Folded, Tail};
 use crate::fused::padding::PaddedLayout;
 use crate::gemm::GemmElement;
 use crate::gemm::blocked::Epilogue;
+use crate::gemm::output_view::BlockRows;
 use crate::numeric::isa::{Isa, Level, Work};
 use crate::numeric::{parallel, scratch};
 use std::ops::Range;
@@ -15,6 +16,12 @@ use tracefx_core::allocate::collected;
 
 /// The points of a row that are summed up together: two groups of these, or one where no more are left.
 const GROUP: usize = 4;
+
+/// The channels whose planes are filled together: a cache line of them.
+const LINE: usize = 16;
+
+/// The elements of the planes of a line, beside which its results stay in the first-level cache.
+const PLANES: usize = 1 << 13;
 
 /// Multiplications that are worth a thread.
 const SHARED: usize = 1 << 19;
@@ -76,9 +83,21 @@ impl Depthwise {
         it.n_in() == 1 && it.groups > 1 && PaddedLayout::of(it).is_some()
     }
 
-    /// The elements of so many rows of [`Planes`].
+    /// The rows of points that are computed at a time: as many as see what fits the cache, or so many that few rows are seen twice.
+    fn n_rows(&self) -> usize {
+        let it = &self.geometry;
+        let n_seen = (PLANES / (self.width * LINE)).max(4 * it.span(0));
+        ((n_seen - it.span(0)) / it.stride[0] + 1).min(it.points[0])
+    }
+
+    /// The elements of the planes that [`Depthwise::sum`] fills for so many rows of points.
     pub(super) fn planes_len(&self, n_rows: usize) -> usize {
-        n_rows * self.width * self.geometry.channels.next_multiple_of(self.level.run(Lanes))
+        (n_rows - 1) * self.plane(self.geometry.stride[0]) + self.plane(self.geometry.span(0))
+    }
+
+    /// The elements of so many rows of the planes of a line.
+    fn plane(&self, n_rows: usize) -> usize {
+        n_rows * self.width * LINE
     }
 
     /// # Errors
@@ -86,10 +105,11 @@ impl Depthwise {
     pub(super) fn run(&self, input: &[f32], tail: Tail<'_>, out: &mut [f32]) -> Result<()> {
         let it = &self.geometry;
         let row = it.points[1] * it.filters;
-        let n_rows = (SHARED / (row * it.n_taps())).clamp(1, it.points[0]);
-        let n_seen = (n_rows - 1) * it.stride[0] + it.span(0);
+        // The same bits come of any parts.
+        let most = if parallel::n_threads() == 1 { usize::MAX } else { (SHARED / (row * it.n_taps())).max(1) };
+        let n_rows = self.n_rows().min(most);
         parallel::try_parts_mut(out, n_rows * row, |first, out| {
-            scratch::with::<f32, _>(self.planes_len(n_seen), |padded| {
+            scratch::with::<f32, _>(self.planes_len(n_rows), |planes| {
                 let (mut first, mut left) = (first / row, out);
                 // Rows of several images may be in a part.
                 while !left.is_empty() {
@@ -97,7 +117,7 @@ impl Depthwise {
                     let n = (left.len() / row).min(it.points[0] - y);
                     let (out, rest) = left.split_at_mut(n * row);
                     let image = &input[image * it.image_len()..][..it.image_len()];
-                    self.rows(image, y, tail.from(first * it.points[1], 0), padded, out);
+                    self.sum(image, 0, y, tail.from(first * it.points[1], 0), planes, out);
                     (first, left) = (first + n, rest);
                 }
                 Ok(())
@@ -105,90 +125,45 @@ impl Depthwise {
         })
     }
 
-    /// Computes rows of points of an image from row `y` on. Rows of the image come to the planes as the taps get there.
-    fn rows(&self, image: &[f32], y: usize, tail: Tail<'_>, padded: &mut [f32], out: &mut [f32]) {
+    /// Computes rows of points from row `y` on, of an image of which `rows` are those from `first` on, with planes of
+    /// [`Depthwise::planes_len`].
+    pub(super) fn sum(
+        &self,
+        rows: &[f32],
+        first: usize,
+        y: usize,
+        tail: Tail<'_>,
+        planes: &mut [f32],
+        out: &mut [f32],
+    ) {
         let it = &self.geometry;
-        let row = it.points[1] * it.filters;
-        let reach = |y: usize| y * it.stride[0] + it.span(0);
-        let mut planes = Planes::new(self, padded);
-        let mut missing = planes.advance(y * it.stride[0]..reach(y + out.len() / row - 1));
-        for (at, out) in out.chunks_exact_mut(row).enumerate() {
-            planes.fill(missing.start..reach(y + at), 0, image);
-            missing.start = reach(y + at);
-            planes.sum(y + at, tail.from(at * it.points[1], 0), out);
+        let n_rows = out.len() / (it.points[1] * it.filters);
+        let seen = y * it.stride[0]..(y + n_rows - 1) * it.stride[0] + it.span(0);
+        let lanes = self.level.run(Lanes);
+        for channel in (0..it.channels).step_by(LINE) {
+            let channels = channel..it.channels.min(channel + LINE);
+            let vectors = channel / lanes..channels.end.div_ceil(lanes);
+            self.level.run(Copy { depthwise: self, rows, first, seen: seen.clone(), vectors: vectors.clone(), planes });
+            self.level.run(Points { depthwise: self, planes, n_seen: seen.len(), vectors, tail, out });
+            if tail.is_unfinished() {
+                let filters = channels.start * self.n_planes..channels.end * self.n_planes;
+                tail.finish(BlockRows::columns(out, it.filters, filters));
+            }
         }
     }
 }
 
-/// Rows of an image with its padding, of each vector of channels a plane.
-pub(super) struct Planes<'a> {
-    depthwise: &'a Depthwise,
-    padded: &'a mut [f32],
-    /// The elements of a plane, all of whose pixels have as many of them as a vector.
-    plane: usize,
-    /// The rows of the padded image that are there.
-    rows: Range<usize>,
-}
-
-impl<'a> Planes<'a> {
-    /// Planes with no rows yet, in memory of [`Depthwise::planes_len`].
-    pub(super) fn new(depthwise: &'a Depthwise, padded: &'a mut [f32]) -> Self {
-        let lanes = depthwise.level.run(Lanes);
-        let plane = padded.len() / depthwise.geometry.channels.div_ceil(lanes);
-        Planes { depthwise, padded, plane, rows: 0..0 }
-    }
-
-    /// Makes room for these rows, none of which lies before those that are there, and says which ones are missing.
-    pub(super) fn advance(&mut self, rows: Range<usize>) -> Range<usize> {
-        let kept = self.rows.end.saturating_sub(rows.start);
-        if kept > 0 && rows.start > self.rows.start {
-            let row = self.depthwise.width * self.depthwise.level.run(Lanes);
-            let (from, end) = ((rows.start - self.rows.start) * row, self.rows.len() * row);
-            self.padded.chunks_exact_mut(self.plane).for_each(|it| it.copy_within(from..end, 0));
-        }
-        let missing = rows.start + kept..rows.end;
-        self.rows = rows;
-        missing
-    }
-
-    /// Fills rows with those of an image, of which `image` has the ones from `first` on.
-    pub(super) fn fill(&mut self, rows: Range<usize>, first: usize, image: &[f32]) {
-        let (it, level) = (&self.depthwise.geometry, self.depthwise.level);
-        let len = it.image[1] * it.channels;
-        for row in rows {
-            let y = row.checked_sub(it.padding[0]).filter(|&y| y < it.image[0]);
-            level.run(Copy {
-                depthwise: self.depthwise,
-                from: y.map(|y| &image[(y - first) * len..][..len]),
-                padded: self.padded,
-                plane: self.plane,
-                to: (row - self.rows.start) * self.depthwise.width,
-            });
-        }
-    }
-
-    /// Computes rows of points from row `first` on, all of whose taps are there.
-    pub(super) fn sum(&self, first: usize, tail: Tail<'_>, out: &mut [f32]) {
-        let Planes { depthwise, plane, .. } = *self;
-        let it = &depthwise.geometry;
-        for (at, out) in out.chunks_exact_mut(it.points[1] * it.filters).enumerate() {
-            let first = ((first + at) * it.stride[0] - self.rows.start) * depthwise.width;
-            let tail = tail.from(at * it.points[1], 0);
-            depthwise.level.run(Row { depthwise, padded: self.padded, plane, first, tail, out });
-            tail.finish(out.into());
-        }
-    }
-}
-
-/// Copies a row of the padded image to a row of each plane.
+/// Copies rows of the padded image to the planes of some vectors.
 struct Copy<'a> {
     depthwise: &'a Depthwise,
-    /// The row of the image, or nothing in the padding.
-    from: Option<&'a [f32]>,
-    padded: &'a mut [f32],
-    plane: usize,
-    /// The pixel where the row begins in a plane.
-    to: usize,
+    /// Rows of the image.
+    rows: &'a [f32],
+    /// The row of the image that is the first of these.
+    first: usize,
+    /// The rows of the padded image that are copied.
+    seen: Range<usize>,
+    vectors: Range<usize>,
+    planes: &'a mut [f32],
 }
 
 impl Work for Copy<'_> {
@@ -207,25 +182,30 @@ impl Work for Copy<'_> {
 impl Copy<'_> {
     #[inline(always)]
     fn copy<const V: usize>(self) {
-        let it = &self.depthwise.geometry;
-        for (at, plane) in self.padded.chunks_exact_mut(self.plane).enumerate() {
-            let to = &mut plane.as_chunks_mut::<V>().0[self.to..][..self.depthwise.width];
-            let Some(from) = self.from else {
-                to.fill([0.0; V]);
-                continue;
-            };
-            let (before, to) = to.split_at_mut(it.padding[1].min(to.len()));
-            before.fill([0.0; V]);
-            let (to, after) = to.split_at_mut(it.image[1].min(to.len()));
-            after.fill([0.0; V]);
-            let channels = at * V..it.channels.min((at + 1) * V);
-            for (to, from) in to.iter_mut().zip(from.chunks_exact(it.channels)) {
-                let from = &from[channels.clone()];
-                match from.first_chunk::<V>() {
-                    Some(from) => *to = *from,
-                    None => {
-                        *to = [0.0; V];
-                        to[..from.len()].copy_from_slice(from);
+        let (it, width) = (&self.depthwise.geometry, self.depthwise.width);
+        let (planes, len) = (self.planes.as_chunks_mut::<V>().0, it.image[1] * it.channels);
+        for (row, padded) in self.seen.clone().enumerate() {
+            let y = padded.checked_sub(it.padding[0]).filter(|&y| y < it.image[0]);
+            for (at, vector) in self.vectors.clone().enumerate() {
+                let to = &mut planes[(at * self.seen.len() + row) * width..][..width];
+                let Some(y) = y else {
+                    to.fill([0.0; V]);
+                    continue;
+                };
+                let from = &self.rows[(y - self.first) * len..][..len];
+                let (before, to) = to.split_at_mut(it.padding[1].min(width));
+                before.fill([0.0; V]);
+                let (to, after) = to.split_at_mut(it.image[1].min(to.len()));
+                after.fill([0.0; V]);
+                let channels = vector * V..it.channels.min((vector + 1) * V);
+                for (to, from) in to.iter_mut().zip(from.chunks_exact(it.channels)) {
+                    let from = &from[channels.clone()];
+                    match from.first_chunk::<V>() {
+                        Some(from) => *to = *from,
+                        None => {
+                            *to = [0.0; V];
+                            to[..from.len()].copy_from_slice(from);
+                        }
                     }
                 }
             }
@@ -233,18 +213,20 @@ impl Copy<'_> {
     }
 }
 
-/// A row of points.
-struct Row<'a> {
+/// Rows of points, in some vectors of channels.
+struct Points<'a> {
     depthwise: &'a Depthwise,
-    padded: &'a [f32],
-    plane: usize,
-    /// The pixel of a plane where the first taps of the row lie.
-    first: usize,
+    /// The planes of these vectors.
+    planes: &'a [f32],
+    /// The rows of a plane.
+    n_seen: usize,
+    vectors: Range<usize>,
     tail: Tail<'a>,
+    /// The rows, with all channels.
     out: &'a mut [f32],
 }
 
-impl Work for Row<'_> {
+impl Work for Points<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -257,7 +239,7 @@ impl Work for Row<'_> {
     }
 }
 
-impl Row<'_> {
+impl Points<'_> {
     /// Strides and widths of kernels of most networks are known where the code is compiled, so that places are as well.
     #[inline(always)]
     fn by_kernel<I: Isa, const V: usize>(self) {
@@ -273,29 +255,36 @@ impl Row<'_> {
 
     #[inline(always)]
     fn fill<I: Isa, const V: usize, const S: usize, const K: usize>(self) {
-        let Row { depthwise, padded, plane, first, tail, out } = self;
+        let Points { depthwise, planes, n_seen, vectors, tail, out } = self;
         let it = &depthwise.geometry;
         let (n_planes, n_taps, n_filters, n_points) = (depthwise.n_planes, it.n_taps(), it.filters, it.points[1]);
         let (weights, biases) = (depthwise.weight.as_chunks::<V>().0, depthwise.bias.as_chunks::<V>().0);
-        let taps =
-            Taps { kernel: it.kernel, steps: [it.dilation[0] * depthwise.width, it.dilation[1]], stride: it.stride[1] };
-        for vector in 0..it.channels.div_ceil(V) {
-            let rows = &padded[vector * plane..][..plane].as_chunks::<V>().0[first..];
-            let n_lanes = V.min(it.channels - vector * V);
-            for plane in 0..n_planes {
-                let filters = vector * n_planes + plane;
-                let weight = &weights[filters * n_taps..][..n_taps];
-                let store = Store { tail, n_filters, first: vector * V * n_planes + plane, step: n_planes, n_lanes };
-                let mut x = 0;
-                while x < n_points {
-                    let rows = &rows[x * taps.stride..];
-                    let n = n_points - x;
-                    if n > GROUP {
-                        taps.sum::<I, V, S, K, 2>(rows, weight, biases[filters], |sums| store.store(x, n, sums, out));
-                        x += 2 * GROUP;
-                    } else {
-                        taps.sum::<I, V, S, K, 1>(rows, weight, biases[filters], |sums| store.store(x, n, sums, out));
-                        x += GROUP;
+        let (planes, width) = (planes.as_chunks::<V>().0, depthwise.width);
+        let taps = Taps { kernel: it.kernel, steps: [it.dilation[0] * width, it.dilation[1]], stride: it.stride[1] };
+        for (row, out) in out.chunks_exact_mut(n_points * n_filters).enumerate() {
+            let tail = tail.from(row * n_points, 0);
+            for (at, vector) in vectors.clone().enumerate() {
+                let rows = &planes[at * n_seen * width..][..n_seen * width][row * it.stride[0] * width..];
+                let n_lanes = V.min(it.channels - vector * V);
+                for plane in 0..n_planes {
+                    let filters = vector * n_planes + plane;
+                    let weight = &weights[filters * n_taps..][..n_taps];
+                    let store =
+                        Store { tail, n_filters, first: vector * V * n_planes + plane, step: n_planes, n_lanes };
+                    let mut x = 0;
+                    while x < n_points {
+                        let (rows, n) = (&rows[x * taps.stride..], n_points - x);
+                        if n > GROUP {
+                            taps.sum::<I, V, S, K, 2>(rows, weight, biases[filters], |sums| {
+                                store.store(x, n, sums, out);
+                            });
+                            x += 2 * GROUP;
+                        } else {
+                            taps.sum::<I, V, S, K, 1>(rows, weight, biases[filters], |sums| {
+                                store.store(x, n, sums, out);
+                            });
+                            x += GROUP;
+                        }
                     }
                 }
             }

@@ -161,6 +161,18 @@ pub(crate) struct BlockRows<'a, T> {
     borrow: PhantomData<&'a mut [T]>,
 }
 
+impl<'a, T> BlockRows<'a, T> {
+    /// Some columns of all rows of `row` elements.
+    ///
+    /// # Panics
+    /// When a row has no such columns, or no elements.
+    pub(crate) fn columns(rows: &'a mut [T], row: usize, cols: Range<usize>) -> Self {
+        assert!(cols.start <= cols.end && cols.end <= row, "a row has these columns");
+        let data = rows.as_mut_ptr().wrapping_add(cols.start);
+        BlockRows { data, n_rows: rows.len() / row, n_cols: cols.len(), row, borrow: PhantomData }
+    }
+}
+
 impl<'a, T> From<&'a mut [T]> for BlockRows<'a, T> {
     /// A single row.
     fn from(row: &'a mut [T]) -> Self {
@@ -207,6 +219,8 @@ mod tests {
         assert_eq!(data, [0, 20, 1, 7, 21, 12]);
         BlockRows::from(&mut data[1..3]).for_each(|it| it.fill(3));
         assert_eq!(data, [0, 3, 3, 7, 21, 12]);
+        BlockRows::columns(&mut data, 3, 1..2).enumerate().for_each(|(at, it)| it.fill(at));
+        assert_eq!(data, [0, 0, 3, 7, 1, 12]);
     }
 
     #[test]
