@@ -40,7 +40,8 @@ fn of(step: &Fused<Tensor>) -> Result<&Loop<Tensor>> {
         | Fused::Gather(_)
         | Fused::Norm(_)
         | Fused::Pool(_)
-        | Fused::Product(_) => {
+        | Fused::Product(_)
+        | Fused::QuantizedConvolution(_) => {
             let what = format!("there is no kernel for a fused {}", step.name());
             Err(Diagnostic::new(Code::NotImplemented, what))
         }

@@ -1,7 +1,7 @@
 //! Fused steps: what several operators of the program compute, in one step. Their tensors are of the type `T`: numbers of a plan's
 //! tensors in a plan, tensors when it runs.
 
-use crate::Loop;
+use crate::{Loop, QuantizedConvolution};
 use std::sync::Arc;
 
 /// What a fused step computes.
@@ -19,6 +19,8 @@ pub enum Fused<T> {
     Pool(Pool<T>),
     /// Elements at positions.
     Gather(Gather<T>),
+    /// A convolution of 8-bit integers, or a product.
+    QuantizedConvolution(Box<QuantizedConvolution<T>>),
     /// Pointwise operators.
     Loop(Loop<T>),
 }
@@ -37,6 +39,33 @@ pub struct Convolution<T> {
     pub layers: Vec<ConvolutionLayer<T>>,
     /// What the last one gives, `[N, OH, OW, O]`, row-major.
     pub result: T,
+}
+
+/// What the filters of a convolution look at. Height stands before width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The strides.
+    pub stride: [usize; 2],
+    /// The padding of both sides.
+    pub padding: [usize; 2],
+    /// The distances of taps.
+    pub dilation: [usize; 2],
+    /// Channels are convolved in so many groups.
+    pub groups: usize,
+}
+
+impl Window {
+    /// The sizes `[N, OH, OW, O]` of what a convolution gives for images and filters of these sizes; nothing where they do not fit.
+    pub fn result_sizes(&self, [n, h, w, c]: [usize; 4], [o, per_group, kh, kw]: [usize; 4]) -> Option<[usize; 4]> {
+        let points = |dim: usize, image: usize, kernel: usize| {
+            let reach = kernel.checked_sub(1)?.checked_mul(self.dilation[dim])?.checked_add(1)?;
+            let room = self.padding[dim].checked_mul(2)?.checked_add(image)?.checked_sub(reach)?;
+            Some(room.checked_div(self.stride[dim])? + 1)
+        };
+        let fits = self.groups > 0 && per_group.checked_mul(self.groups) == Some(c) && o % self.groups == 0;
+        let fits = fits && self.dilation.iter().all(|&it| it > 0);
+        fits.then_some([n, points(0, h, kh)?, points(1, w, kw)?, o])
+    }
 }
 
 /// `epilogue(convolution(input, weight))`.
@@ -58,15 +87,13 @@ pub struct ConvolutionLayer<T> {
 
 impl<T> ConvolutionLayer<T> {
     /// The sizes `[N, OH, OW, O]` of what it gives for images and filters of these sizes; nothing where they do not fit.
-    pub fn result_sizes(&self, [n, h, w, c]: [usize; 4], [o, per_group, kh, kw]: [usize; 4]) -> Option<[usize; 4]> {
-        let points = |dim: usize, image: usize, kernel: usize| {
-            let reach = kernel.checked_sub(1)?.checked_mul(self.dilation[dim])?.checked_add(1)?;
-            let room = self.padding[dim].checked_mul(2)?.checked_add(image)?.checked_sub(reach)?;
-            Some(room.checked_div(self.stride[dim])? + 1)
-        };
-        let fits = self.groups > 0 && per_group.checked_mul(self.groups) == Some(c) && o % self.groups == 0;
-        let fits = fits && self.dilation.iter().all(|&it| it > 0);
-        fits.then_some([n, points(0, h, kh)?, points(1, w, kw)?, o])
+    pub fn result_sizes(&self, images: [usize; 4], weight: [usize; 4]) -> Option<[usize; 4]> {
+        self.window().result_sizes(images, weight)
+    }
+
+    /// What a filter looks at.
+    pub fn window(&self) -> Window {
+        Window { stride: self.stride, padding: self.padding, dilation: self.dilation, groups: self.groups }
     }
 
     /// Whether filters of these sizes look at one pixel each, and at all channels.
@@ -155,7 +182,7 @@ pub struct Attention<T> {
     pub result: T,
 }
 
-/// A pooling of channels-last images in float32.
+/// A pooling of channels-last images in float32, or in int8 or uint8 where it gives the largest elements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pool<T> {
     /// The images, `[N, H, W, C]`, row-major.
@@ -274,6 +301,7 @@ impl<T> Fused<T> {
             Fused::Product(_) => "product",
             Fused::Pool(_) => "pool",
             Fused::Gather(_) => "gather",
+            Fused::QuantizedConvolution(_) => "quantized_convolution",
             Fused::Loop(_) => "loop",
         }
     }
@@ -300,21 +328,24 @@ impl<T> Fused<T> {
             Fused::Norm(it) => [&it.input].into_iter().chain(&it.weight).chain(&it.bias).for_each(visit),
             Fused::Pool(it) => visit(&it.input),
             Fused::Gather(it) => [&it.input, &it.index].into_iter().for_each(visit),
+            Fused::QuantizedConvolution(it) => it.inputs().for_each(visit),
             Fused::Loop(it) => it.inputs.iter().for_each(visit),
         }
     }
 
     /// The tensors of which something is made once and kept until they change: weights, and what is folded into them.
     pub fn parameters(&self) -> impl Iterator<Item = &T> {
-        let (layers, product) = match self {
-            Fused::Convolution(it) => (&it.layers[..], None),
-            Fused::Product(it) => (&[][..], Some((&it.rhs, &it.epilogue))),
+        let (layers, product, quantized) = match self {
+            Fused::Convolution(it) => (&it.layers[..], None, None),
+            Fused::Product(it) => (&[][..], Some((&it.rhs, &it.epilogue)), None),
+            Fused::QuantizedConvolution(it) => (&[][..], None, Some(it)),
             Fused::Attention(_) | Fused::Norm(_) | Fused::Pool(_) | Fused::Gather(_) | Fused::Loop(_) => {
-                (&[][..], None)
+                (&[][..], None, None)
             }
         };
         let weights = layers.iter().map(|it| (&it.weight, &it.epilogue)).chain(product);
-        weights.flat_map(|(weight, epilogue)| [weight].into_iter().chain(epilogue.parameters()))
+        let weights = weights.flat_map(|(weight, epilogue)| [weight].into_iter().chain(epilogue.parameters()));
+        weights.chain(quantized.into_iter().flat_map(|it| it.parameters()))
     }
 
     /// The tensors that it writes, all of them.
@@ -333,6 +364,7 @@ impl<T> Fused<T> {
             Fused::Norm(it) => visit(&it.result),
             Fused::Pool(it) => visit(&it.result),
             Fused::Gather(it) => visit(&it.result),
+            Fused::QuantizedConvolution(it) => visit(&it.result),
             Fused::Loop(it) => it.outputs.iter().for_each(|(_, to)| visit(to)),
         }
     }
@@ -391,6 +423,7 @@ impl<T> Fused<T> {
                 epilogue: it.epilogue.try_map(tensor)?,
                 result: tensor(&it.result)?,
             }),
+            Fused::QuantizedConvolution(it) => Fused::QuantizedConvolution(Box::new(it.try_map(tensor)?)),
             Fused::Loop(it) => Fused::Loop(it.try_map(tensor)?),
         })
     }

@@ -34,13 +34,15 @@ mod memory;
 mod operand;
 mod plan;
 mod print;
+mod quantized;
 mod validate;
 
 pub use code::{Argument, Instruction, Loop, Register};
 pub use fused::{
     Activation, Attention, BatchNorm, Convolution, ConvolutionLayer, Epilogue, Fused, Gather, Norm, NormStatistic,
-    Pool, PoolReduction, Product,
+    Pool, PoolReduction, Product, Window,
 };
 pub use memory::{Lifetime, Slots, assign_slots};
 pub use operand::Operand;
 pub use plan::{Action, Buffer, BufferId, Extent, Plan, Step, TensorId, TensorView};
+pub use quantized::{QuantizedConvolution, QuantizedResidual, Rounding};

@@ -1,7 +1,8 @@
 //! The text of a plan: one line a step, with the tensors that it gives, and the node that it is from.
 
 use crate::{
-    Action, Activation, Argument, Buffer, Epilogue, Fused, Loop, Operand, Plan, Register, TensorId, TensorView,
+    Action, Activation, Argument, Buffer, Epilogue, Fused, Loop, Operand, Plan, QuantizedConvolution, Register,
+    Rounding, TensorId, TensorView, Window,
 };
 use std::fmt::{self, Display, Formatter, Write};
 use tracefx_core::DType;
@@ -113,6 +114,7 @@ impl Plan {
                 self.tensor_name(f, it.index)?;
                 return write!(f, ", is_wrapped={}", it.is_wrapped);
             }
+            Fused::QuantizedConvolution(it) => return self.quantized(f, it),
             Fused::Loop(it) => return self.code(f, it),
             Fused::Norm(it) => {
                 self.tensor_name(f, it.input)?;
@@ -135,6 +137,30 @@ impl Plan {
             }
         };
         self.epilogue(f, epilogue)
+    }
+
+    fn quantized(&self, f: &mut Formatter<'_>, it: &QuantizedConvolution<TensorId>) -> fmt::Result {
+        self.tensor_name(f, it.input)?;
+        write!(f, " - {}, ", it.zero_point)?;
+        self.tensor_name(f, it.weight)?;
+        self.named(f, "weight_zero_points", &it.weight_zero_points)?;
+        let Window { stride, padding, dilation, groups } = it.window;
+        write!(f, ", stride={stride:?}, padding={padding:?}, dilation={dilation:?}, groups={groups}")?;
+        write!(f, ", scale={:?}", it.scale)?;
+        self.named(f, "scales", &it.scales)?;
+        self.named(f, "bias", &it.bias)?;
+        if let Some(rounding) = &it.inner {
+            write!(f, ", inner={rounding}")?;
+        }
+        if let Some(residual) = &it.residual {
+            f.write_str(", residual=(")?;
+            self.tensor_name(f, residual.tensor)?;
+            write!(f, " - {}) * {:?}", residual.zero_point, residual.scale)?;
+        }
+        if it.limits != [f32::NEG_INFINITY, f32::INFINITY] {
+            write!(f, ", limits={:?}", it.limits)?;
+        }
+        it.rounding.iter().try_for_each(|it| write!(f, ", rounding={it}"))
     }
 
     fn epilogue(&self, f: &mut Formatter<'_>, epilogue: &Epilogue<TensorId>) -> fmt::Result {
@@ -252,6 +278,13 @@ impl Plan {
                 f.write_char(']')
             }
         }
+    }
+}
+
+/// As `x / scale + zero_point in min..=max`.
+impl Display for Rounding {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "x / {:?} + {} in {}..={}", self.scale, self.zero_point, self.min, self.max)
     }
 }
 

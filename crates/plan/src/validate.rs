@@ -1,6 +1,10 @@
 //! What every plan holds to, so that whoever runs one need not look: it is asked of a plan that comes from a file.
 
-use crate::{Action, Attention, Buffer, Epilogue, Fused, Gather, Loop, Operand, Plan, Step, TensorId, TensorView};
+use crate::{
+    Action, Attention, Buffer, Epilogue, Fused, Gather, Loop, Operand, Plan, PoolReduction, QuantizedConvolution, Step,
+    TensorId, TensorView,
+};
+use std::ops::RangeInclusive;
 use tracefx_core::{Code, DType, Diagnostic, Dims, Result};
 
 impl Plan {
@@ -147,6 +151,11 @@ impl Plan {
                 };
                 let fits = fits(0, h, oh).and(fits(1, w, ow));
                 fits.ok_or_else(|| invalid("a pooling's sizes do not fit".to_owned()))?;
+                let [input, result] = [it.input, it.result].map(|it| self.tensor(it).dtype);
+                let is_integer = it.reduction == PoolReduction::Max && integers(input).is_some();
+                if input != result || !(is_integer || input == DType::Float32) {
+                    return Err(invalid(format!("a pooling of {} to {}", input.name(), result.name())));
+                }
                 (Dims::from_slice(&[n, oh, ow, c]), &none, it.result)
             }
             Fused::Convolution(it) => {
@@ -190,6 +199,7 @@ impl Plan {
                 sizes(it.input)?;
                 (input, &none, it.result)
             }
+            Fused::QuantizedConvolution(it) => (self.check_quantized(it)?, &none, it.result),
             Fused::Loop(it) => return self.check_loop(it),
             Fused::Gather(it) => {
                 self.check_gather(it)?;
@@ -227,6 +237,59 @@ impl Plan {
             return Err(invalid(format!("a step writes %{}, whose memory it reads", result.0)));
         }
         Ok(())
+    }
+
+    /// The sizes of the result.
+    fn check_quantized(&self, it: &QuantizedConvolution<TensorId>) -> Result<Dims> {
+        let sizes = |id: TensorId| {
+            let what = || invalid(format!("the data decides the sizes of %{}", id.0));
+            self.tensor(id).known().map(|it| it.sizes).ok_or_else(what)
+        };
+        let dtype = |id: TensorId| self.tensor(id).dtype;
+        let is_row_major = |id: TensorId| self.tensor(id).known().is_some_and(|it| it.is_row_major());
+        let weight = rank4(&sizes(it.weight)?)?;
+        let result = it.window.result_sizes(rank4(&sizes(it.input)?)?, weight);
+        let result = result.ok_or_else(|| invalid("a convolution's sizes do not fit".to_owned()))?;
+        let n_terms = weight[1..].iter().try_fold(1usize, |n, it| n.checked_mul(*it));
+        if n_terms.is_none_or(|it| it > QuantizedConvolution::<TensorId>::MOST_TERMS) {
+            return Err(invalid(format!("filters of {weight:?} have sums beyond int32")));
+        }
+        let is_zero = |id: TensorId, zero: i32| integers(dtype(id)).is_some_and(|it| it.contains(&zero));
+        if !is_zero(it.input, it.zero_point) || !is_row_major(it.input) || dtype(it.weight) != DType::Int8 {
+            return Err(invalid(format!("%{} and %{} are no images and filters of 8 bits", it.input.0, it.weight.0)));
+        }
+        for (numbers, wanted) in
+            [(it.weight_zero_points, DType::Int64), (it.scales, DType::Float32), (it.bias, DType::Float32)]
+        {
+            if let Some(id) = numbers
+                && (dtype(id) != wanted || sizes(id)?[..] != [weight[0]])
+            {
+                return Err(invalid(format!("%{} is not a number for each of {} filters", id.0, weight[0])));
+            }
+        }
+        if let Some(residual) = &it.residual {
+            let id = residual.tensor;
+            if !is_zero(id, residual.zero_point) || !is_row_major(id) || sizes(id)?[..] != result {
+                return Err(invalid(format!("the residual %{} is not like the result", id.0)));
+            }
+        }
+        let range = match it.rounding {
+            Some(_) => integers(dtype(it.result)),
+            None => (dtype(it.result) == DType::Float32).then_some(0..=0),
+        };
+        let range = range.ok_or_else(|| invalid(format!("%{} cannot be the result", it.result.0)))?;
+        let ranges = it.rounding.iter().map(|it| (it, range.clone())).chain(it.inner.iter().map(|it| (it, -128..=255)));
+        for (rounding, range) in ranges {
+            let are_inside = [rounding.zero_point, rounding.min, rounding.max].iter().all(|it| range.contains(it));
+            let is_scale = rounding.scale.is_finite() && rounding.scale > 0.0;
+            if !are_inside || rounding.min > rounding.max || !is_scale {
+                return Err(invalid(format!("{rounding} are no integers of {range:?}")));
+            }
+        }
+        if it.limits.iter().any(|it| it.is_nan()) || it.limits[0] > it.limits[1] {
+            return Err(invalid(format!("{:?} are no limits", it.limits)));
+        }
+        Ok(Dims::from_slice(&result))
     }
 
     fn check_attention(&self, it: &Attention<TensorId>, sizes: &dyn Fn(TensorId) -> Result<Dims>) -> Result<()> {
@@ -326,6 +389,15 @@ impl Plan {
         let mut wrong = None;
         operand.for_each_tensor(&mut |id| wrong = wrong.or(Some(id).filter(|&it| !holds(it))));
         wrong.map_or(Ok(()), |id| Err(invalid(format!("the tensor %{} {else_it}", id.0))))
+    }
+}
+
+/// The integers of a dtype of eight bits.
+fn integers(dtype: DType) -> Option<RangeInclusive<i32>> {
+    match dtype {
+        DType::Int8 => Some(-128..=127),
+        DType::UInt8 => Some(0..=255),
+        _ => None,
     }
 }
 

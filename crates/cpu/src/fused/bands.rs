@@ -1,7 +1,7 @@
 //! A depthwise convolution with the pointwise ones before it and behind it, some rows of points at a time, so that what lies
 //! between them stays in the cache. Each number is the same sum as when the convolutions follow each other whole.
 
-use crate::fused::convolution::{Geometry, folded_weight};
+use crate::fused::convolution::{Geometry, folded_weight, four};
 use crate::fused::depthwise::Depthwise;
 use crate::fused::epilogue::{Folded, Tail};
 use crate::fused::product::Packed;
@@ -70,7 +70,7 @@ impl Bands {
         }
         let [n, h, w, channels] = images;
         let hidden = expand.map_or(channels, |it| it.weight.sizes()[0]);
-        let geometry = Geometry::new([n, h, w, hidden], depthwise);
+        let geometry = Geometry::new([n, h, w, hidden], four(depthwise.weight.sizes()), depthwise.window());
         if !Depthwise::is_for(&geometry) {
             return Err(not_these());
         }

@@ -7,7 +7,7 @@ use crate::fused::epilogue::{Folded, Tail};
 use crate::fused::winograd::Winograd;
 use tracefx_core::allocate::collected;
 use tracefx_core::{Result, Tensor};
-use tracefx_plan::{Convolution, ConvolutionLayer};
+use tracefx_plan::{Convolution, ConvolutionLayer, Window};
 
 /// A convolution with its filters packed, or several.
 pub(super) enum ConvolutionKernel {
@@ -25,7 +25,7 @@ impl ConvolutionKernel {
         let [layer] = &step.layers[..] else {
             return Ok(ConvolutionKernel::Bands(Box::new(Bands::new(images, &step.layers)?)));
         };
-        let geometry = Geometry::new(images, layer);
+        let geometry = Geometry::new(images, four(layer.weight.sizes()), layer.window());
         let (folded, weight) = folded_weight(layer)?;
         Ok(if Depthwise::is_for(&geometry) {
             ConvolutionKernel::Depthwise(Depthwise::new(geometry, &weight, &folded)?)
@@ -65,7 +65,7 @@ pub(super) fn folded_weight(layer: &ConvolutionLayer<Tensor>) -> Result<(Folded,
     Ok((folded, weight))
 }
 
-fn four(sizes: &[usize]) -> [usize; 4] {
+pub(super) fn four(sizes: &[usize]) -> [usize; 4] {
     sizes.try_into().expect("a plan convolves images and filters of four dimensions")
 }
 
@@ -85,23 +85,22 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    /// That of a convolution of images `[N, H, W, C]`.
-    pub(super) fn new(images: [usize; 4], layer: &ConvolutionLayer<Tensor>) -> Self {
-        let weight = four(layer.weight.sizes());
-        let result = layer.result_sizes(images, weight).expect("a plan's convolutions fit");
+    /// That of a convolution of images `[N, H, W, C]` with filters `[O, C / groups, KH, KW]`.
+    pub(super) fn new(images: [usize; 4], weight: [usize; 4], window: Window) -> Self {
+        let result = window.result_sizes(images, weight).expect("a plan's convolutions fit");
         let points = [result[1], result[2]];
         // The stride of one point is the distance to none.
-        let stride = [0, 1].map(|dim| if points[dim] == 1 { 1 } else { layer.stride[dim] });
+        let stride = [0, 1].map(|dim| if points[dim] == 1 { 1 } else { window.stride[dim] });
         Geometry {
             n_images: images[0],
             image: [images[1], images[2]],
             channels: images[3],
             filters: weight[0],
-            groups: layer.groups,
+            groups: window.groups,
             kernel: [weight[2], weight[3]],
             stride,
-            padding: layer.padding,
-            dilation: layer.dilation,
+            padding: window.padding,
+            dilation: window.dilation,
             points,
         }
     }

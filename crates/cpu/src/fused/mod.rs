@@ -14,6 +14,7 @@ mod norm;
 mod padding;
 mod pool;
 mod product;
+mod quantized;
 #[cfg(test)]
 mod tests;
 mod winograd;
@@ -21,6 +22,7 @@ mod winograd;
 use crate::fused::convolution::ConvolutionKernel;
 use crate::fused::epilogue::Tail;
 use crate::fused::product::{NarrowProduct, ProductKernel};
+use crate::fused::quantized::QuantizedKernel;
 use crate::index::gather::{Wrap, select};
 use crate::loops;
 use crate::numeric::dense::{self, Dense};
@@ -36,11 +38,13 @@ const SAME: &str = "a step is run as what it was prepared as";
 /// # Errors
 /// `NotImplemented` for other dtypes than float32, of products also than float16 and bfloat16; `OutOfMemory`.
 pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
-    let is_of_any = matches!(step, Fused::Loop(_) | Fused::Gather(_));
+    // The dtypes of these are those of a valid plan.
+    let is_of_any = matches!(step, Fused::Gather(_) | Fused::Loop(_) | Fused::QuantizedConvolution(_));
     // Which scores count, a mask may say in bools.
     let mask = if let Fused::Attention(it) = step { it.mask.as_ref() } else { None };
     let is_bool = |it: &Tensor| mask.is_some_and(|mask| std::ptr::eq(mask, it)) && it.dtype() == DType::Bool;
     let dtype = match step {
+        Fused::Pool(it) if matches!(it.input.dtype(), DType::Int8 | DType::UInt8) => it.input.dtype(),
         Fused::Product(it) if matches!(it.lhs.dtype(), DType::Float16 | DType::BFloat16) => it.lhs.dtype(),
         _ => DType::Float32,
     };
@@ -75,6 +79,13 @@ pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
                 let scale = it.scale.as_ref().map(Dense::new).transpose()?;
                 let scale = scale.as_ref().map(|it| it.read::<f32>());
                 run(&it.input, epilogue, &it.result, |input, tail, out| kernel.run(input, scale.as_deref(), tail, out))
+            }))
+        }
+        Fused::QuantizedConvolution(it) => {
+            let kernel = QuantizedKernel::new(it)?;
+            Ok(Box::new(move |step| {
+                let Fused::QuantizedConvolution(it) = step else { unreachable!("{SAME}") };
+                kernel.run(it)
             }))
         }
         Fused::Product(it) if dtype == DType::Float16 => narrow_product::<f16>(it),

@@ -1,10 +1,12 @@
 //! Poolings of channels-last images: each window is a few pixels, whose channels lie side by side.
 
+use crate::fused::convolution::four;
+use crate::fused::quantized::flip_of;
 use crate::numeric::dense::{self, Dense};
 use crate::numeric::isa::{self, Isa, Work};
 use crate::numeric::number::Real;
 use crate::numeric::parallel;
-use tracefx_core::{Result, Tensor};
+use tracefx_core::{DType, Element, Result, Tensor};
 use tracefx_plan::{Pool, PoolReduction};
 
 /// The pixels of a row that are added up one after the other, four at a time.
@@ -13,39 +15,50 @@ const RUN: usize = 512;
 /// Computes the windows of all images.
 pub(super) fn pool(step: &Pool<Tensor>) -> Result<()> {
     let input = Dense::new(&step.input)?;
-    let (input, sizes) = (input.read::<f32>(), [step.input.sizes(), step.result.sizes()]);
-    let ([_, h, w, c], [_, oh, ow, _]) = (four(sizes[0]), four(sizes[1]));
-    dense::fill(&step.result, |out: &mut [f32]| {
-        // A part has whole rows of windows.
-        let row = ow * c;
-        if out.is_empty() {
-            return;
-        }
-        let n_taps = step.kernel[0].saturating_mul(step.kernel[1]).max(1);
-        let n_rows = (parallel::GRAIN / row.saturating_mul(n_taps)).max(1);
-        parallel::parts_mut(out, n_rows * row, |first, out| {
-            let rows = out.chunks_exact_mut(row).enumerate().map(|(at, out)| (first / row + at, out));
-            for (at, out) in rows {
-                let (image, y) = (&input[at / oh * h * w * c..][..h * w * c], at % oh);
-                isa::run(Row { step, image, size: [h, w], channels: c, y, out });
-            }
-        });
-    });
+    if step.input.dtype() == DType::Float32 {
+        let input = input.read::<f32>();
+        dense::fill(&step.result, |out| rows(step, &input, out, |row| isa::run(row)));
+    } else {
+        let (input, flip) = (input.bytes(), flip_of(step.input.dtype()));
+        dense::fill_bits(&step.result, |out| rows(step, &input, out, |row| isa::run(Bytes { row, flip })));
+    }
     Ok(())
 }
 
-fn four(sizes: &[usize]) -> [usize; 4] {
-    sizes.try_into().expect("a plan pools images of four dimensions")
+/// Has `fill` compute all rows of windows.
+fn rows<T: Element>(step: &Pool<Tensor>, input: &[T], out: &mut [T], fill: impl Fn(Row<'_, T>) + Sync + Send) {
+    let sizes = [step.input.sizes(), step.result.sizes()];
+    let ([_, h, w, c], [_, oh, ow, _]) = (four(sizes[0]), four(sizes[1]));
+    // A part has whole rows of windows.
+    let row = ow * c;
+    if out.is_empty() {
+        return;
+    }
+    let n_taps = step.kernel[0].saturating_mul(step.kernel[1]).max(1);
+    let n_rows = (parallel::GRAIN / row.saturating_mul(n_taps)).max(1);
+    parallel::parts_mut(out, n_rows * row, |first, out| {
+        let rows = out.chunks_exact_mut(row).enumerate().map(|(at, out)| (first / row + at, out));
+        for (at, out) in rows {
+            let (image, y) = (&input[at / oh * h * w * c..][..h * w * c], at % oh);
+            fill(Row { step, image, size: [h, w], channels: c, y, out });
+        }
+    });
 }
 
 /// A row of windows.
-struct Row<'a> {
+struct Row<'a, T> {
     step: &'a Pool<Tensor>,
-    image: &'a [f32],
+    image: &'a [T],
     size: [usize; 2],
     channels: usize,
     y: usize,
-    out: &'a mut [f32],
+    out: &'a mut [T],
+}
+
+/// A row of windows of integers of eight bits, of which the largest ones are taken once they are flipped.
+struct Bytes<'a> {
+    row: Row<'a, u8>,
+    flip: u8,
 }
 
 /// The taps of a window that lie in the image along a dimension: the place of the first one, and how many there are.
@@ -56,7 +69,7 @@ struct Taps {
     n_padded: usize,
 }
 
-impl Row<'_> {
+impl<T: Copy> Row<'_, T> {
     fn taps(&self, dim: usize, at: usize) -> Taps {
         let Pool { kernel, stride, padding, dilation, .. } = self.step;
         let (kernel, padding, dilation, size) = (kernel[dim], padding[dim], dilation[dim], self.size[dim]);
@@ -71,21 +84,22 @@ impl Row<'_> {
         }
     }
 
-    /// The largest elements of a window, or what is not a number: it is larger than all.
+    /// The largest elements of a window and of what is there, as `larger` says.
     #[inline(always)]
-    fn max(&mut self, x: usize, rows: &Taps, cols: &Taps) {
+    fn max(&mut self, x: usize, rows: &Taps, cols: &Taps, larger: impl Fn(T, T) -> T) {
         let (c, [dy, dx]) = (self.channels, self.step.dilation);
         let out = &mut self.out[x * c..(x + 1) * c];
-        out.fill(f32::NEG_INFINITY);
         for ky in 0..rows.n {
             for kx in 0..cols.n {
                 let pixel = (rows.first + ky * dy) * self.size[1] + cols.first + kx * dx;
                 let pixel = &self.image[pixel * c..][..c];
-                out.iter_mut().zip(pixel).for_each(|(max, &it)| *max = it.larger(*max));
+                out.iter_mut().zip(pixel).for_each(|(max, &it)| *max = larger(*max, it));
             }
         }
     }
+}
 
+impl Row<'_, f32> {
     /// The sums of a window over `divisor`.
     #[inline(always)]
     fn average<I: Isa>(&mut self, x: usize, rows: &Taps, cols: &Taps, divisor: f32) {
@@ -150,7 +164,7 @@ impl Row<'_> {
     }
 }
 
-impl Work for Row<'_> {
+impl Work for Row<'_, f32> {
     type Output = ();
 
     #[inline(always)]
@@ -159,12 +173,31 @@ impl Work for Row<'_> {
         for x in 0..self.out.len() / self.channels {
             let cols = self.taps(1, x);
             match self.step.reduction {
-                PoolReduction::Max => self.max(x, &rows, &cols),
+                PoolReduction::Max => {
+                    self.out[x * self.channels..][..self.channels].fill(f32::NEG_INFINITY);
+                    // What is not a number stays: it is larger than all.
+                    self.max(x, &rows, &cols, |max, it| it.larger(max));
+                }
                 PoolReduction::Average { count_include_pad, divisor_override } => {
                     let n = if count_include_pad { rows.n_padded * cols.n_padded } else { rows.n * cols.n };
                     self.average::<I>(x, &rows, &cols, divisor_override.map_or(n as f32, |it| it as f32));
                 }
             }
+        }
+    }
+}
+
+impl Work for Bytes<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let Bytes { mut row, flip } = self;
+        let rows = row.taps(0, row.y);
+        row.out.fill(flip);
+        for x in 0..row.out.len() / row.channels {
+            let cols = row.taps(1, x);
+            row.max(x, &rows, &cols, |max, it| (max ^ flip).max(it ^ flip) ^ flip);
         }
     }
 }

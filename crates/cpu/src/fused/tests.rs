@@ -144,7 +144,12 @@ fn check(step: &Fused<Tensor>, sums: Vec<Sum>, n_roundings: f64) -> Result<(), T
     let epilogue = match step {
         Fused::Convolution(it) => &it.layers[0].epilogue,
         Fused::Product(it) => &it.epilogue,
-        Fused::Attention(_) | Fused::Gather(_) | Fused::Loop(_) | Fused::Norm(_) | Fused::Pool(_) => {
+        Fused::Attention(_)
+        | Fused::Gather(_)
+        | Fused::Loop(_)
+        | Fused::Norm(_)
+        | Fused::Pool(_)
+        | Fused::QuantizedConvolution(_) => {
             unreachable!("{} has no epilogue", step.name())
         }
     };

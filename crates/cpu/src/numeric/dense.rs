@@ -19,6 +19,19 @@ impl Dense {
     /// When `T` is not the element type of the tensor.
     pub(crate) fn read<T: Element>(&self) -> DenseRead<'_, T> {
         assert_eq!(T::DTYPE, self.0.dtype(), "a kernel reads a tensor as what it is");
+        self.elements()
+    }
+
+    /// The elements as unsigned bytes.
+    ///
+    /// # Panics
+    /// When they are larger.
+    pub(crate) fn bytes(&self) -> DenseRead<'_, u8> {
+        assert_eq!(1, self.0.dtype().size(), "elements are read in their own width");
+        self.elements()
+    }
+
+    fn elements<T: Element>(&self) -> DenseRead<'_, T> {
         let n = self.0.numel();
         // An empty tensor may have any offset.
         let offset = if n == 0 { 0 } else { self.0.offset() };

@@ -36,6 +36,90 @@ pub(crate) trait Work {
     fn run<I: Isa>(self) -> Self::Output;
 }
 
+/// Sums of products of small integers. They come in words of 32 bits: two integers of 16 bits, or four of eight.
+pub(crate) trait Dots: Isa {
+    /// A vector of sums, or of as many words.
+    type Words: Copy;
+    /// How many they are.
+    const LANES: usize = Self::WIDTH / 4;
+    /// Whether a word is four bytes, of which those of the single word are unsigned and the others signed.
+    const BYTES: bool;
+
+    /// Sums of nothing.
+    fn zeros() -> Self::Words;
+
+    /// Sums with the products of a word and the words of a vector, each integer with that in its place. A sum wraps.
+    fn dot(sums: Self::Words, word: u32, words: Self::Words) -> Self::Words;
+
+    /// The first words as a vector.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    fn load(words: &[u32]) -> Self::Words;
+
+    /// Writes the sums to the first places.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    fn store(sums: Self::Words, to: &mut [i32]);
+}
+
+/// [`Work`] that computes [`Dots`].
+pub(crate) trait DotWork {
+    /// What it gives back.
+    type Output;
+
+    /// Does the work with the instructions of `I`.
+    fn run<I: Dots>(self) -> Self::Output;
+}
+
+impl Dots for Portable {
+    type Words = [u32; 4];
+    const BYTES: bool = false;
+
+    #[inline(always)]
+    fn zeros() -> [u32; 4] {
+        [0; 4]
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    #[inline(always)]
+    fn dot(sums: [u32; 4], word: u32, words: [u32; 4]) -> [u32; 4] {
+        let halves = |it: u32| [i32::from(it as i16), it as i32 >> 16];
+        let [low, high] = halves(word);
+        let mut res = sums;
+        for at in 0..4 {
+            let [a, b] = halves(words[at]);
+            res[at] = res[at].wrapping_add((low * a + high * b) as u32);
+        }
+        res
+    }
+
+    #[cfg(target_family = "wasm")]
+    #[inline(always)]
+    fn dot(sums: [u32; 4], word: u32, words: [u32; 4]) -> [u32; 4] {
+        use core::arch::wasm32::{i32x4_add, i32x4_dot_i16x8, u32x4, u32x4_extract_lane, u32x4_splat};
+        let vector = |[a, b, c, d]: [u32; 4]| u32x4(a, b, c, d);
+        let res = i32x4_add(vector(sums), i32x4_dot_i16x8(u32x4_splat(word), vector(words)));
+        [
+            u32x4_extract_lane::<0>(res),
+            u32x4_extract_lane::<1>(res),
+            u32x4_extract_lane::<2>(res),
+            u32x4_extract_lane::<3>(res),
+        ]
+    }
+
+    #[inline(always)]
+    fn load(words: &[u32]) -> [u32; 4] {
+        *words.first_chunk().expect("a vector of words")
+    }
+
+    #[inline(always)]
+    fn store(sums: [u32; 4], to: &mut [i32]) {
+        *to.first_chunk_mut().expect("places for a vector") = sums.map(|it| it as i32);
+    }
+}
+
 /// An instruction set that the machine has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Level(Set);
@@ -47,6 +131,9 @@ enum Set {
     Avx2,
     #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
     Avx512,
+    /// With products of bytes (VNNI).
+    #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+    Avx512Vnni,
 }
 
 #[cfg(test)]
@@ -71,6 +158,9 @@ impl Level {
     fn detect() -> Self {
         #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
         {
+            if x86::has_avx512_vnni() {
+                return Level(Set::Avx512Vnni);
+            }
             if x86::has_avx512() {
                 return Level(Set::Avx512);
             }
@@ -81,6 +171,15 @@ impl Level {
         Level(Set::Portable)
     }
 
+    /// This one, or the best one whose [`Dots`] are not of bytes.
+    pub(crate) fn without_bytes(self) -> Self {
+        match self.0 {
+            #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+            Set::Avx512Vnni => Level(Set::Avx512),
+            other => Level(other),
+        }
+    }
+
     /// All of them, [`Portable`] first.
     #[cfg(test)]
     pub(crate) fn all() -> Vec<Self> {
@@ -89,6 +188,7 @@ impl Level {
         {
             res.extend(x86::has_avx2().then_some(Level(Set::Avx2)));
             res.extend(x86::has_avx512().then_some(Level(Set::Avx512)));
+            res.extend(x86::has_avx512_vnni().then_some(Level(Set::Avx512Vnni)));
         }
         res
     }
@@ -117,7 +217,24 @@ impl Level {
             Set::Avx2 => unsafe { x86::avx2(work) },
             // SAFETY: as above.
             #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
-            Set::Avx512 => unsafe { x86::avx512(work) },
+            Set::Avx512 | Set::Avx512Vnni => unsafe { x86::avx512(work) },
+        }
+    }
+
+    /// Does the work with these instructions.
+    #[inline]
+    pub(crate) fn run_dots<W: DotWork>(self, work: W) -> W::Output {
+        match self.0 {
+            Set::Portable => work.run::<Portable>(),
+            // SAFETY: a level is only made of what the machine has.
+            #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+            Set::Avx2 => unsafe { x86::avx2_dots(work) },
+            // SAFETY: as above.
+            #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+            Set::Avx512 => unsafe { x86::avx512_dots(work) },
+            // SAFETY: as above.
+            #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+            Set::Avx512Vnni => unsafe { x86::avx512_vnni_dots(work) },
         }
     }
 }
@@ -170,7 +287,9 @@ pub(crate) fn run<W: Work>(work: W) -> W::Output {
 
 #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
 mod x86 {
-    use super::{Isa, Work};
+    use super::{DotWork, Dots, Isa, Work};
+    use std::arch::x86_64::*;
+    use std::mem::transmute;
 
     struct Avx2;
 
@@ -188,6 +307,63 @@ mod x86 {
         const FUSES: bool = true;
     }
 
+    struct Avx512Vnni;
+
+    impl Isa for Avx512Vnni {
+        const WIDTH: usize = Avx512::WIDTH;
+        const REGISTERS: usize = Avx512::REGISTERS;
+        const FUSES: bool = Avx512::FUSES;
+    }
+
+    /// The products of an instruction set whose vectors are `$words`; `$dot` adds those of a word.
+    macro_rules! dots {
+        ($isa:ident, $words:ty, $lanes:literal, $bytes:literal, |$sums:ident, $word:ident, $with:ident| $dot:expr) => {
+            impl Dots for $isa {
+                type Words = $words;
+                const BYTES: bool = $bytes;
+
+                #[inline(always)]
+                fn zeros() -> $words {
+                    // SAFETY: a vector is what its elements are, whose bits may be any.
+                    unsafe { transmute([0u32; $lanes]) }
+                }
+
+                #[inline(always)]
+                fn dot($sums: $words, $word: u32, $with: $words) -> $words {
+                    // SAFETY: only a level of this instruction set runs its work, and is only made where the machine has it.
+                    unsafe { $dot }
+                }
+
+                #[inline(always)]
+                fn load(words: &[u32]) -> $words {
+                    let words: [u32; $lanes] = *words.first_chunk().expect("a vector of words");
+                    // SAFETY: as above.
+                    unsafe { transmute(words) }
+                }
+
+                #[inline(always)]
+                fn store(sums: $words, to: &mut [i32]) {
+                    let to: &mut [i32; $lanes] = to.first_chunk_mut().expect("places for a vector");
+                    // SAFETY: as above.
+                    *to = unsafe { transmute::<$words, [i32; $lanes]>(sums) };
+                }
+            }
+        };
+    }
+    dots!(Avx2, __m256i, 8, false, |sums, word, words| _mm256_add_epi32(
+        sums,
+        _mm256_madd_epi16(_mm256_set1_epi32(word as i32), words)
+    ));
+    dots!(Avx512, __m512i, 16, false, |sums, word, words| _mm512_add_epi32(
+        sums,
+        _mm512_madd_epi16(_mm512_set1_epi32(word as i32), words)
+    ));
+    dots!(Avx512Vnni, __m512i, 16, true, |sums, word, words| _mm512_dpbusd_epi32(
+        sums,
+        _mm512_set1_epi32(word as i32),
+        words
+    ));
+
     pub(super) fn has_avx2() -> bool {
         is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c")
     }
@@ -198,6 +374,10 @@ mod x86 {
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
+    }
+
+    pub(super) fn has_avx512_vnni() -> bool {
+        has_avx512() && is_x86_feature_detected!("avx512vnni")
     }
 
     #[target_feature(enable = "avx2,fma")]
@@ -217,6 +397,21 @@ mod x86 {
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
     pub(super) fn avx512<W: Work>(work: W) -> W::Output {
         work.run::<Avx512>()
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) fn avx2_dots<W: DotWork>(work: W) -> W::Output {
+        work.run::<Avx2>()
+    }
+
+    #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(super) fn avx512_dots<W: DotWork>(work: W) -> W::Output {
+        work.run::<Avx512>()
+    }
+
+    #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    pub(super) fn avx512_vnni_dots<W: DotWork>(work: W) -> W::Output {
+        work.run::<Avx512Vnni>()
     }
 }
 

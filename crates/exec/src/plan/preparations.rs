@@ -65,18 +65,18 @@ impl Preparation {
     }
 }
 
-/// What a preparation depends on: where the parameters are, and the sizes of all else; but a weight of a product is packed alike for any
-/// number of rows.
+/// What a preparation depends on: where the parameters are, and the sizes of all else; but a weight of a product, or of a convolution of
+/// integers, is packed alike for any number of rows or images.
 fn key_of(step: &Fused<Tensor>) -> String {
     let parameters: Vec<&Tensor> = step.parameters().collect();
-    let is_product = matches!(step, Fused::Product(_));
+    let is_product = matches!(step, Fused::Product(_) | Fused::QuantizedConvolution(_));
     let described = step.try_map(&mut |it| {
         let is_parameter = parameters.iter().any(|parameter| std::ptr::eq(*parameter, it));
         Ok::<_, Infallible>(match is_parameter {
             true => {
                 format!("{} {:?} {} {:?} {:?}", it.storage().id(), it.dtype(), it.offset(), it.sizes(), it.strides())
             }
-            false if is_product => String::new(),
+            false if is_product => format!("{:?}", it.dtype()),
             false => format!("{:?} {:?} {:?}", it.dtype(), it.sizes(), it.strides()),
         })
     });

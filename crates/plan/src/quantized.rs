@@ -1,0 +1,121 @@
+//! Convolutions of integers of eight bits, which stand for numbers with a scale and the integer that is zero.
+
+use crate::{Fused, Window};
+
+/// A convolution of channels-last images of 8-bit integers with int8 filters, whose sums are exact in int32, and what follows it.
+///
+/// Integers `q` stand for `(q - zero_point) * scale`. A sum of integers becomes a number: `x = sum * scale * scales[o] + bias[o]`.
+/// It may be [rounded](Rounding) and become a number again; the residual is added, the limits are applied, and it is rounded to the result.
+///
+/// A product of a matrix with columns is one too: rows are images of one pixel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuantizedConvolution<T> {
+    /// The images, `[N, H, W, C]`, row-major, in int8 or uint8.
+    pub input: T,
+    /// The integer of the images that is zero.
+    pub zero_point: i32,
+    /// The filters, `[O, C / groups, KH, KW]` in int8, with any strides.
+    pub weight: T,
+    /// The integers of each filter that are zero, `[O]` in int64; zeros where there are none.
+    pub weight_zero_points: Option<T>,
+    /// What a filter looks at. Padding is zero, which is an integer of the images.
+    pub window: Window,
+    /// The factor of all sums.
+    pub scale: f64,
+    /// The factors of the sums of each filter, `[O]` in float32; one where there are none.
+    pub scales: Option<T>,
+    /// A number for each filter, `[O]` in float32.
+    pub bias: Option<T>,
+    /// The integers that the numbers become before the residual is added.
+    pub inner: Option<Rounding>,
+    /// What is added.
+    pub residual: Option<QuantizedResidual<T>>,
+    /// The lower and the upper limit of numbers, which may be infinite.
+    pub limits: [f32; 2],
+    /// The integers that the result is; nothing where it is numbers.
+    pub rounding: Option<Rounding>,
+    /// What it gives, `[N, OH, OW, O]`, row-major: in int8 or uint8, or numbers in float32.
+    pub result: T,
+}
+
+/// How numbers become integers: `clamp(round(x / scale) + zero_point, min, max)`, where a half goes to the even neighbour.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rounding {
+    /// What one is.
+    pub scale: f64,
+    /// The integer that is zero.
+    pub zero_point: i32,
+    /// The least integer.
+    pub min: i32,
+    /// The largest one.
+    pub max: i32,
+}
+
+/// A tensor like the result, in int8 or uint8, row-major.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuantizedResidual<T> {
+    /// The integers.
+    pub tensor: T,
+    /// What one is.
+    pub scale: f64,
+    /// The integer that is zero.
+    pub zero_point: i32,
+}
+
+impl<T> QuantizedConvolution<T> {
+    /// The most products of a sum: so many of the largest ones are no more than int32 holds.
+    pub const MOST_TERMS: usize = 1 << 15;
+
+    /// The tensors that it reads, in the order of the fields.
+    pub fn inputs(&self) -> impl Iterator<Item = &T> {
+        let residual = self.residual.iter().map(|it| &it.tensor);
+        [&self.input].into_iter().chain(self.parameters()).chain(residual)
+    }
+
+    /// The tensors of which something is made once.
+    pub fn parameters(&self) -> impl Iterator<Item = &T> {
+        [&self.weight].into_iter().chain(&self.weight_zero_points).chain(&self.scales).chain(&self.bias)
+    }
+
+    /// The same step on other tensors.
+    ///
+    /// # Errors
+    /// The first that `tensor` gives.
+    pub fn try_map<U, E>(&self, tensor: &mut dyn FnMut(&T) -> Result<U, E>) -> Result<QuantizedConvolution<U>, E> {
+        let input = tensor(&self.input)?;
+        let weight = tensor(&self.weight)?;
+        let [weight_zero_points, scales, bias] = {
+            let mut optional = |it: &Option<T>| it.as_ref().map(&mut *tensor).transpose();
+            [optional(&self.weight_zero_points)?, optional(&self.scales)?, optional(&self.bias)?]
+        };
+        let residual = match &self.residual {
+            Some(it) => {
+                Some(QuantizedResidual { tensor: tensor(&it.tensor)?, scale: it.scale, zero_point: it.zero_point })
+            }
+            None => None,
+        };
+        let &QuantizedConvolution { zero_point, window, scale, inner, limits, rounding, .. } = self;
+        let result = tensor(&self.result)?;
+        Ok(QuantizedConvolution {
+            input,
+            zero_point,
+            weight,
+            weight_zero_points,
+            window,
+            scale,
+            scales,
+            bias,
+            inner,
+            residual,
+            limits,
+            rounding,
+            result,
+        })
+    }
+}
+
+impl<T> From<QuantizedConvolution<T>> for Fused<T> {
+    fn from(step: QuantizedConvolution<T>) -> Self {
+        Fused::QuantizedConvolution(Box::new(step))
+    }
+}
