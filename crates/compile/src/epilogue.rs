@@ -103,7 +103,7 @@ impl Chain {
         let followed = || {
             let (op, args, results) = call(plan, at)?;
             let result = tensor(results.first())?;
-            if self.epilogue.activation != Activation::Identity || self.is_changed_before(plan, uses, at) {
+            if self.epilogue.activation != Activation::Identity || is_changed(plan, uses, &self.steps, at) {
                 return None;
             }
             let sizes = dense_sizes_of(plan, result, dtype)?;
@@ -175,18 +175,18 @@ impl Chain {
         let whole = n_elements(&dense_sizes_of(plan, self.result, dtype)?);
         dense_sizes_of(plan, id, dtype).filter(|it| n_elements(it) == whole)
     }
+}
 
-    /// Whether something that a step reads is written between it and step `at`.
-    fn is_changed_before(&self, plan: &Plan, uses: &Uses, at: usize) -> bool {
-        self.steps.iter().any(|&step| {
-            let mut is_changed = false;
-            plan.steps[step].action.for_each_tensor(&mut |it| {
-                let writers = uses.writers(plan, plan.tensor(it).buffer);
-                is_changed |= any_within(writers, step + 1..at);
-            });
-            is_changed
-        })
-    }
+/// Whether something that one of these steps reads or writes is written between it and step `at`.
+pub(crate) fn is_changed(plan: &Plan, uses: &Uses, steps: &[usize], at: usize) -> bool {
+    steps.iter().any(|&step| {
+        let mut is_changed = false;
+        plan.steps[step].action.for_each_tensor(&mut |it| {
+            let writers = uses.writers(plan, plan.tensor(it).buffer);
+            is_changed |= any_within(writers, step + 1..at);
+        });
+        is_changed
+    })
 }
 
 fn batch_norm(args: &[Operand]) -> Option<BatchNorm<TensorId>> {
@@ -201,7 +201,7 @@ fn batch_norm(args: &[Operand]) -> Option<BatchNorm<TensorId>> {
 }
 
 /// The activation that a pointwise operator is.
-fn activation_of(op: &str, args: &[Operand]) -> Option<Activation> {
+pub(crate) fn activation_of(op: &str, args: &[Operand]) -> Option<Activation> {
     let number = |at: usize| match args.get(at) {
         Some(Operand::Int(it)) => Some(*it as f32),
         Some(Operand::Float(it)) => Some(*it as f32).filter(|it| !it.is_nan()),

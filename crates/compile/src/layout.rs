@@ -4,6 +4,7 @@
 //! Whoever reads channels-last memory and is no step of the region reads it by its strides: the program sees the same tensors.
 
 use crate::epilogue::{Chain, call, dense_sizes, is_weight, optional, tensor};
+use crate::quantized::{self, Quantized, Scope, Tensor, is_conversion, unneeded};
 use crate::uses::Uses;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,8 +12,8 @@ use tracefx_core::DType;
 use tracefx_exec::Kernels;
 use tracefx_ops::{Op, Registry, Tags};
 use tracefx_plan::{
-    Action, Buffer, BufferId, Convolution, ConvolutionLayer, Extent, Fused, Operand, Plan, Pool, PoolReduction, Step,
-    TensorId, TensorView,
+    Action, Buffer, BufferId, Convolution, ConvolutionLayer, Extent, Fused, Operand, Plan, Pool, PoolReduction,
+    QuantizedConvolution, QuantizedResidual, Step, TensorId, TensorView, Window,
 };
 use tracefx_sym::SymInt;
 
@@ -26,16 +27,14 @@ pub(crate) fn channels_last(plan: &mut Plan, registry: &Registry, kernels: &Kern
     if found.is_empty() {
         return;
     }
-    let inner: HashSet<usize> = found.iter().flat_map(|it| it.chain.steps.iter().copied()).collect();
-    let at_last: HashMap<usize, Found> = found.into_iter().map(|it| (it.chain.last(), it)).collect();
+    let mut inner: HashSet<usize> = found.iter().flat_map(|it| it.steps.iter().copied()).collect();
+    inner.extend(unneeded(plan, &uses, &inner, found.iter().flat_map(|it| &it.sources)));
+    let at_last: HashMap<usize, Found> = found.into_iter().map(|it| (it.last(), it)).collect();
     let mut views = vec![Vec::new(); plan.buffers.len()];
     let mut note = |id: TensorId| views[plan.tensor(id).buffer.0 as usize].push(id);
     for (at, step) in plan.steps.iter().enumerate().filter(|(at, _)| !inner.contains(at) || at_last.contains_key(at)) {
         match at_last.get(&at) {
-            Some(it) => [Some(it.chain.result), Some(it.input), it.chain.epilogue.residual]
-                .into_iter()
-                .flatten()
-                .for_each(&mut note),
+            Some(it) => it.images().for_each(&mut note),
             None => step.action.for_each_tensor(&mut note),
         }
     }
@@ -45,50 +44,77 @@ pub(crate) fn channels_last(plan: &mut Plan, registry: &Registry, kernels: &Kern
     let mut layout = Layout { plan, uses, views, opaque, region: HashSet::new(), copies: HashMap::new() };
     for (at, step) in steps.into_iter().enumerate() {
         match at_last.get(&at) {
-            Some(found) => layout.convolution(found, step.node),
+            Some(found) => layout.found(found, step.node),
             None if inner.contains(&at) => {}
             None => layout.other(step, registry),
         }
     }
 }
 
-/// A convolution of images with what follows it.
+/// What becomes a step of a region. Its tensors are those of the program, in which channels stand before height and width.
 #[derive(Clone, Debug)]
 struct Found {
-    chain: Chain,
+    /// The steps that become one, in order.
+    steps: Vec<usize>,
+    /// The steps that make numbers of the integers that it reads.
+    sources: Vec<usize>,
     input: TensorId,
-    weight: TensorId,
-    stride: [usize; 2],
-    padding: [usize; 2],
-    dilation: [usize; 2],
-    groups: usize,
+    residual: Option<TensorId>,
+    result: TensorId,
+    computes: Computes,
+}
+
+/// What is computed of the images.
+#[derive(Clone, Debug)]
+enum Computes {
+    Convolution(ConvolutionLayer<TensorId>),
+    Quantized(Box<QuantizedConvolution<Tensor>>),
+    Pool(Pool<TensorId>),
+}
+
+impl Found {
+    fn last(&self) -> usize {
+        self.steps[self.steps.len() - 1]
+    }
+
+    /// The tensors that are laid out.
+    fn images(&self) -> impl Iterator<Item = TensorId> {
+        [self.result, self.input].into_iter().chain(self.residual)
+    }
+
+    /// Whether it costs no more than laying its images out: a pooling, or a product of each point or of each channel by itself.
+    fn is_small(&self, plan: &Plan) -> bool {
+        let weight = match &self.computes {
+            Computes::Convolution(it) => plan.tensor(it.weight),
+            Computes::Quantized(it) => it.weight.view(plan),
+            Computes::Pool(_) => return true,
+        };
+        weight.known().is_some_and(|it| it.sizes[1] == 1 || it.sizes[2] * it.sizes[3] == 1)
+    }
 }
 
 fn convolutions(plan: &Plan, uses: &Uses, registry: &Registry) -> Vec<Found> {
     let (mut taken, mut res) = (HashSet::new(), Vec::new());
     for at in 0..plan.steps.len() {
-        if let Some(found) = convolution(plan, uses, &taken, at) {
-            taken.extend(found.chain.steps.iter().copied());
+        if let Some(found) = convolution(plan, uses, &taken, at).or_else(|| integer_pool(plan, uses, &taken, at)) {
+            taken.extend(found.steps.iter().copied());
             res.push(found);
         }
     }
-    // Laying images out anew costs as much as a product of each point or of each channel by itself, where nothing else of a region
-    // reads or gives them.
-    let at_last: HashMap<usize, usize> = res.iter().enumerate().map(|(at, it)| (it.chain.last(), at)).collect();
-    let is_small = |it: &Found| {
-        let weight = plan.tensor(it.weight).known();
-        weight.is_some_and(|it| it.sizes[1] == 1 || it.sizes[2] * it.sizes[3] == 1)
-    };
+    // Laying images out anew costs as much as what is small, where nothing else of a region reads or gives them.
+    let at_last: HashMap<usize, usize> = res.iter().enumerate().map(|(at, it)| (it.last(), at)).collect();
     let (mut in_region, mut is_kept) = (HashSet::new(), vec![true; res.len()]);
     let buffer = |id: TensorId| plan.tensor(id).buffer;
     for at in 0..plan.steps.len() {
         if let Some(&number) = at_last.get(&at) {
             let found = &res[number];
-            let readers = &uses.buffer(buffer(found.chain.result)).readers;
+            let readers = &uses.buffer(buffer(found.result)).readers;
             let is_read = readers.iter().any(|it| taken.contains(it) || can_be_in_region(plan, *it, registry));
-            is_kept[number] = !is_small(found) || is_read || in_region.contains(&buffer(found.input));
+            // A pooling of what is in no region stays one of numbers.
+            let is_read = is_read && !matches!(found.computes, Computes::Pool(_));
+            is_kept[number] = !found.is_small(plan) || is_read || in_region.contains(&buffer(found.input));
             if is_kept[number] {
-                in_region.insert(buffer(found.chain.result));
+                in_region.insert(buffer(found.result));
             }
         } else if can_be_in_region(plan, at, registry) {
             let (mut reads, mut gives) = (false, None);
@@ -109,8 +135,9 @@ fn can_be_in_region(plan: &Plan, at: usize, registry: &Registry) -> bool {
     call(plan, at).is_some_and(|(op, ..)| is_pointwise(op, registry) || POOLS.contains(&op))
 }
 
+/// Whether an operator computes each element of its result by itself; a conversion has other arguments than those that are.
 fn is_pointwise(op: &str, registry: &Registry) -> bool {
-    registry.get(op).is_some_and(|it| it.def.tags.has(Tags::POINTWISE) && !it.may_write())
+    registry.get(op).is_some_and(|it| it.def.tags.has(Tags::POINTWISE) && !it.may_write()) || is_conversion(op)
 }
 
 /// The operators that become [`Pool`] steps.
@@ -124,19 +151,36 @@ fn convolution(plan: &Plan, uses: &Uses, taken: &HashSet<usize>, at: usize) -> O
     let (input, weight, bias) = (tensor(args.first())?, tensor(args.get(1))?, optional(args.get(2))?);
     let result = tensor(results.first())?;
     let sizes: [usize; 4] = dense_sizes(plan, result)?.try_into().ok()?;
+    let Some(Operand::Int(groups)) = args.get(8) else { return None };
+    let groups = usize::try_from(*groups).ok()?;
+    let [stride, padding, dilation] = [pair(&args[3])?, pair(&args[4])?, pair(&args[5])?];
+    let scope = Scope { plan, uses, taken };
+    let window = Window { stride, padding, dilation, groups };
+    if let Some(found) = quantized::convolution(scope, at, [input, weight], bias, window) {
+        let Quantized { steps, sources, input, residual, result, step } = found;
+        return Some(Found { steps, sources, input, residual, result, computes: Computes::Quantized(Box::new(step)) });
+    }
     let image = plan.tensor(input);
     let is_image = |it: &Extent| it.sizes.len() == 4 && !it.sizes.contains(&0);
     let is_image = image.dtype == DType::Float32 && image.known().as_ref().is_some_and(is_image);
     let are_weights = is_weight(plan, uses, weight, DType::Float32, None)
         && bias.is_none_or(|it| is_weight(plan, uses, it, DType::Float32, Some(&[sizes[1]])));
-    let Some(Operand::Int(groups)) = args.get(8) else { return None };
-    let groups = usize::try_from(*groups).ok()?;
     if !is_image || !are_weights || sizes.contains(&0) {
         return None;
     }
-    let chain = Chain::behind(plan, uses, taken, at, result, bias, Some(sizes[1]));
-    let [stride, padding, dilation] = [pair(&args[3])?, pair(&args[4])?, pair(&args[5])?];
-    Some(Found { chain, input, weight, stride, padding, dilation, groups })
+    let Chain { steps, epilogue, result } = Chain::behind(plan, uses, taken, at, result, bias, Some(sizes[1]));
+    let residual = epilogue.residual;
+    let layer = ConvolutionLayer { weight, stride, padding, dilation, groups, epilogue };
+    Some(Found { steps, sources: Vec::new(), input, residual, result, computes: Computes::Convolution(layer) })
+}
+
+/// A pooling of numbers that are integers before and behind it.
+fn integer_pool(plan: &Plan, uses: &Uses, taken: &HashSet<usize>, at: usize) -> Option<Found> {
+    let (op, args, results) = call(plan, at)?;
+    let pool = pool(plan, uses, op, args, results).filter(|it| it.reduction == PoolReduction::Max)?;
+    let Quantized { steps, sources, input, residual, result, step } =
+        quantized::pool(Scope { plan, uses, taken }, at, pool)?;
+    Some(Found { steps, sources, input, residual, result, computes: Computes::Pool(step) })
 }
 
 /// Steps that are written anew.
@@ -155,15 +199,25 @@ struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    fn convolution(&mut self, found: &Found, node: Arc<str>) {
+    fn found(&mut self, found: &Found, node: Arc<str>) {
         let input = self.images(found.input, &node);
-        let mut epilogue = found.chain.epilogue.clone();
-        epilogue.residual = epilogue.residual.map(|it| self.images(it, &node));
-        let &Found { weight, stride, padding, dilation, groups, .. } = found;
-        self.push(node, found.chain.result, |result| {
-            let layers = vec![ConvolutionLayer { weight, stride, padding, dilation, groups, epilogue }];
-            Action::Fused(Fused::Convolution(Convolution { input, scale: None, layers, result }))
-        });
+        let residual = found.residual.map(|it| self.images(it, &node));
+        let step: Box<dyn FnOnce(TensorId) -> Fused<TensorId>> = match found.computes.clone() {
+            Computes::Convolution(mut layer) => {
+                layer.epilogue.residual = residual;
+                Box::new(move |result| {
+                    Fused::Convolution(Convolution { input, scale: None, layers: vec![layer], result })
+                })
+            }
+            Computes::Quantized(step) => {
+                let mut step = quantized::added(&step, self.plan);
+                (step.input, step.residual) =
+                    (input, step.residual.zip(residual).map(|(it, tensor)| QuantizedResidual { tensor, ..it }));
+                Box::new(move |result| QuantizedConvolution { result, ..step }.into())
+            }
+            Computes::Pool(pool) => Box::new(move |result| Fused::Pool(Pool { input, result, ..pool })),
+        };
+        self.push(node, found.result, |result| Action::Fused(step(result)));
     }
 
     /// Adds a step that gives the channels-last images of this tensor.
@@ -200,31 +254,10 @@ impl Layout<'_> {
         self.push(step.node, result, |result| Action::Call { op, args, results: vec![Operand::Tensor(result)] });
     }
 
-    /// The pooling that a call is, of a tensor of the region and without the places of the maxima.
+    /// The pooling that a call is, of a tensor of the region.
     fn pool(&self, op: &str, args: &[Operand], results: &[Operand]) -> Option<Pool<TensorId>> {
-        let (input, result) = (tensor(args.first())?, tensor(results.first())?);
-        let is_image =
-            self.region.contains(&self.plan.tensor(input).buffer) && dense_sizes(self.plan, result)?.len() == 4;
-        if !is_image || !results[1..].iter().all(|it| self.uses.is_unread(self.plan, it)) {
-            return None;
-        }
-        let kernel = pair(args.get(1)?)?;
-        let stride = if args.get(2) == Some(&Operand::List(Vec::new())) { kernel } else { pair(args.get(2)?)? };
-        let padding = pair(args.get(3)?)?;
-        let (dilation, reduction) = match op {
-            it if it == POOLS[0] => (pair(args.get(4)?)?, PoolReduction::Max),
-            it if it == POOLS[1] => {
-                let divisor_override = match args.get(6)? {
-                    Operand::None => None,
-                    Operand::Int(it) => Some(*it),
-                    _ => return None,
-                };
-                let count_include_pad = args.get(5) == Some(&Operand::Bool(true));
-                ([1, 1], PoolReduction::Average { count_include_pad, divisor_override })
-            }
-            _ => return None,
-        };
-        Some(Pool { input, kernel, stride, padding, dilation, reduction, result })
+        pool(self.plan, &self.uses, op, args, results)
+            .filter(|it| self.region.contains(&self.plan.tensor(it.input).buffer))
     }
 
     /// The pooling of whole images that a mean is, of a tensor of the region. Its result looks the same with height and width
@@ -290,9 +323,9 @@ impl Layout<'_> {
         if let Some(copy) = self.copies.get(&key).filter(|_| is_fixed) {
             return *copy;
         }
-        let sizes = view.sizes.clone();
+        let (sizes, dtype) = (view.sizes.clone(), view.dtype);
         let scratch = self.plan.add_buffer(Buffer::Scratch);
-        let copy = self.plan.add_tensor(TensorView::row_major(scratch, DType::Float32, &sizes));
+        let copy = self.plan.add_tensor(TensorView::row_major(scratch, dtype, &sizes));
         self.plan.push(Arc::clone(node), Action::Copy { from: images, to: copy });
         self.copies.insert(key, copy);
         copy
@@ -326,6 +359,32 @@ impl Layout<'_> {
         let (images, from) = (self.plan.add_tensor(dense), self.plan.add_tensor(seen));
         (images, Some(Action::Copy { from, to: id }))
     }
+}
+
+/// The pooling that a call is, without the places of the maxima.
+fn pool(plan: &Plan, uses: &Uses, op: &str, args: &[Operand], results: &[Operand]) -> Option<Pool<TensorId>> {
+    if !POOLS.contains(&op) {
+        return None;
+    }
+    let (input, result) = (tensor(args.first())?, tensor(results.first())?);
+    if dense_sizes(plan, result)?.len() != 4 || !results[1..].iter().all(|it| uses.is_unread(plan, it)) {
+        return None;
+    }
+    let kernel = pair(args.get(1)?)?;
+    let stride = if args.get(2) == Some(&Operand::List(Vec::new())) { kernel } else { pair(args.get(2)?)? };
+    let padding = pair(args.get(3)?)?;
+    let (dilation, reduction) = if op == POOLS[0] {
+        (pair(args.get(4)?)?, PoolReduction::Max)
+    } else {
+        let divisor_override = match args.get(6)? {
+            Operand::None => None,
+            Operand::Int(it) => Some(*it),
+            _ => return None,
+        };
+        let count_include_pad = args.get(5) == Some(&Operand::Bool(true));
+        ([1, 1], PoolReduction::Average { count_include_pad, divisor_override })
+    };
+    Some(Pool { input, kernel, stride, padding, dilation, reduction, result })
 }
 
 /// Channels-last images with their dimensions in the order of the program.

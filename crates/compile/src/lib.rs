@@ -17,6 +17,7 @@ mod loops;
 mod matrices;
 mod norms;
 mod products;
+mod quantized;
 mod scales;
 mod updates;
 mod uses;

@@ -1,25 +1,39 @@
 //! Products with constant weights, and what follows them, as one step each.
 
 use crate::epilogue::{Chain, call, dense_sizes_of, is_weight, optional, tensor};
+use crate::quantized::{self, Quantized, Scope, Sides, Tensor, unneeded};
 use crate::uses::Uses;
 use std::collections::{HashMap, HashSet};
 use tracefx_core::DType;
 use tracefx_ops::Registry;
-use tracefx_plan::{Action, Fused, Operand, Plan, Product, TensorId, TensorView};
+use tracefx_plan::{Action, Fused, Operand, Plan, Product, QuantizedConvolution, TensorId, TensorView};
 
 /// Puts products with what follows them into one step each.
 pub(crate) fn products(plan: &mut Plan, registry: &Registry) {
     let uses = Uses::of(plan, registry);
-    let (mut inner, mut at_last) = (HashSet::new(), HashMap::new());
+    let (mut inner, mut sources, mut at_last) = (HashSet::new(), Vec::new(), HashMap::new());
     for at in 0..plan.steps.len() {
-        let Some(found) = product(plan, &uses, &inner, at) else { continue };
-        inner.extend(found.chain.steps.iter().copied());
-        at_last.insert(found.chain.last(), found);
+        match product(plan, &uses, &inner, at) {
+            Some(Found::Floats(found)) => {
+                inner.extend(found.chain.steps.iter().copied());
+                at_last.insert(found.chain.last(), Found::Floats(found));
+            }
+            Some(Found::Integers(found)) => {
+                inner.extend(found.steps.iter().copied());
+                sources.extend(found.sources.iter().copied());
+                at_last.insert(found.last(), Found::Integers(found));
+            }
+            None => {}
+        }
     }
+    inner.extend(unneeded(plan, &uses, &inner, sources.iter()));
     for (at, mut step) in std::mem::take(&mut plan.steps).into_iter().enumerate() {
         match at_last.remove(&at) {
             Some(found) => {
-                step.action = Action::Fused(Fused::Product(found.step(plan)));
+                step.action = Action::Fused(match found {
+                    Found::Floats(it) => Fused::Product(it.step(plan)),
+                    Found::Integers(it) => quantized::added(&it.step, plan).into(),
+                });
                 plan.steps.push(step);
             }
             None if inner.contains(&at) => {}
@@ -29,7 +43,13 @@ pub(crate) fn products(plan: &mut Plan, registry: &Registry) {
 }
 
 /// A product with what follows it.
-struct Found {
+enum Found {
+    Floats(Floats),
+    Integers(Box<Quantized<QuantizedConvolution<Tensor>>>),
+}
+
+/// A product of numbers.
+struct Floats {
     chain: Chain,
     lhs: TensorId,
     /// The right side, `[K, N]`.
@@ -60,6 +80,11 @@ fn product(plan: &Plan, uses: &Uses, taken: &HashSet<usize>, at: usize) -> Optio
         _ => {}
     }
     let n = weight.known().filter(|it| it.sizes.len() == 2)?.sizes[1];
+    let sides = Sides { lhs, rhs, columns: weight, bias };
+    if let Some(found) = quantized::product(Scope { plan, uses, taken }, at, &sides) {
+        return Some(Found::Integers(Box::new(found)));
+    }
+    let weight = sides.columns;
     let dtype = Some(weight.dtype).filter(|it| matches!(it, DType::Float32 | DType::Float16 | DType::BFloat16))?;
     let are_weights =
         is_weight(plan, uses, rhs, dtype, None) && bias.is_none_or(|it| is_weight(plan, uses, it, dtype, Some(&[n])));
@@ -68,10 +93,11 @@ fn product(plan: &Plan, uses: &Uses, taken: &HashSet<usize>, at: usize) -> Optio
     if !are_weights || left.len() < 2 || sizes.len() != left.len() || sizes.contains(&0) || left.contains(&0) {
         return None;
     }
-    Some(Found { chain: Chain::behind(plan, uses, taken, at, result, bias, None), lhs, rhs: weight })
+    let chain = Chain::behind(plan, uses, taken, at, result, bias, None);
+    Some(Found::Floats(Floats { chain, lhs, rhs: weight }))
 }
 
-impl Found {
+impl Floats {
     fn step(self, plan: &mut Plan) -> Product<TensorId> {
         let rhs = self.rhs;
         let [k, n] = [rhs.sizes[0].clone(), rhs.sizes[1].clone()];

@@ -8,5 +8,6 @@ mod gathers;
 mod loops;
 mod norms;
 mod products;
+mod quantized;
 mod reference;
 mod updates;

@@ -13,7 +13,12 @@ type Values = Vec<Value<Tensor>>;
 
 /// The kernels with fused steps that call operators.
 pub(crate) fn kernels() -> Kernels {
-    tracefx_cpu::kernels().clone().with_fused(|_| Ok(Box::new(run) as Box<PreparedFused>))
+    tracefx_cpu::kernels().clone().with_fused(|step| match step {
+        // Integers, which operators have no convolution of.
+        Fused::QuantizedConvolution(_) => tracefx_cpu::kernels().fused().unwrap()(step),
+        Fused::Pool(it) if it.input.dtype() != DType::Float32 => tracefx_cpu::kernels().fused().unwrap()(step),
+        _ => Ok(Box::new(run) as Box<PreparedFused>),
+    })
 }
 
 fn aten(op: &str, args: Values) -> Result<Tensor> {
@@ -92,7 +97,7 @@ fn run(step: &Fused<Tensor>) -> Result<()> {
             };
             assign(&it.result, &made)
         }
-        Fused::Loop(_) | Fused::Gather(_) => {
+        Fused::Gather(_) | Fused::Loop(_) | Fused::QuantizedConvolution(_) => {
             let prepare = tracefx_cpu::kernels().fused().unwrap();
             prepare(step)?(step)
         }
@@ -170,9 +175,12 @@ impl Net {
     }
 
     pub(crate) fn weight(&mut self, sizes: &[usize]) -> NodeId {
+        self.constant(noise(sizes, self.weights.len() + 1))
+    }
+
+    pub(crate) fn constant(&mut self, tensor: Tensor) -> NodeId {
         let name = format!("w{}", self.weights.len());
-        let weight = noise(sizes, self.weights.len() + 1);
-        self.weights.push((name.clone(), weight));
+        self.weights.push((name.clone(), tensor));
         self.graph.get_attr(&name)
     }
 

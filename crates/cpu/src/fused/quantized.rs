@@ -354,8 +354,8 @@ impl Multiply<'_> {
         let n_rows = (self.words.len() / n - first).min(M);
         // A tile at the lower edge repeats the last row.
         let mut rows: [&[u32]; M] = [&[]; M];
-        for i in 0..M {
-            rows[i] = &self.words[(first + i.min(n_rows - 1)) * n..][..n];
+        for (i, row) in rows.iter_mut().enumerate() {
+            *row = &self.words[(first + i.min(n_rows - 1)) * n..][..n];
         }
         let mut sums = [[I::zeros(); V]; M];
         for (at, words) in panel.iter().enumerate() {

@@ -1,0 +1,96 @@
+//! Quantised networks: their convolutions and products are steps of integers.
+
+use crate::reference::{Net, check, noise, snapshot};
+use tracefx_compile::Precision;
+use tracefx_core::{DType, Tensor};
+use tracefx_ir::{Arg, NodeId};
+
+/// A scale and the integer that is zero.
+type Parameters = (f64, i64);
+
+impl Net {
+    fn quantized_op(&mut self, op: &str, args: Vec<Arg>, dtype: DType) -> NodeId {
+        let (min, max) = if dtype == DType::Int8 { (-128, 127) } else { (0, 255) };
+        let range = [Arg::Int(min), Arg::Int(max), Arg::DType(dtype)];
+        let args = args.into_iter().chain(range).collect();
+        self.graph.call_function(&format!("torch.ops.quantized_decomposed.{op}.default"), args, vec![])
+    }
+
+    fn quantize(&mut self, x: NodeId, (scale, zero): Parameters, dtype: DType) -> NodeId {
+        self.quantized_op("quantize_per_tensor", vec![x.into(), Arg::Float(scale), Arg::Int(zero)], dtype)
+    }
+
+    fn dequantize(&mut self, x: NodeId, (scale, zero): Parameters, dtype: DType) -> NodeId {
+        self.quantized_op("dequantize_per_tensor", vec![x.into(), Arg::Float(scale), Arg::Int(zero)], dtype)
+    }
+
+    /// What numbers become when they are quantised.
+    fn quantized(&mut self, x: NodeId, parameters: Parameters, dtype: DType) -> NodeId {
+        let x = self.quantize(x, parameters, dtype);
+        self.dequantize(x, parameters, dtype)
+    }
+
+    /// The numbers of filters with a scale for each.
+    fn filters(&mut self, sizes: &[usize]) -> NodeId {
+        let n: usize = sizes.iter().product();
+        let integers: Vec<i8> = (0..n).map(|at| (at * 89 % 256) as u8 as i8).collect();
+        let scales: Vec<f32> = (0..sizes[0]).map(|at| 0.002 + at as f32 * 1e-4).collect();
+        let zeros: Vec<i64> = (0..sizes[0]).map(|at| (at % 2) as i64).collect();
+        let integers = self.constant(Tensor::from_slice(&integers, sizes).unwrap());
+        let scales = self.constant(Tensor::from_slice(&scales, &sizes[..1]).unwrap());
+        let zeros = self.constant(Tensor::from_slice(&zeros, &sizes[..1]).unwrap());
+        let args = vec![integers.into(), scales.into(), zeros.into(), Arg::Int(0)];
+        self.quantized_op("dequantize_per_channel", args, DType::Int8)
+    }
+
+    /// A convolution of quantised numbers with bias.
+    fn conv_of(&mut self, x: NodeId, sizes: [usize; 3], stride: i64, groups: i64) -> NodeId {
+        let [n_out, n_in, kernel] = sizes;
+        let (weight, bias) = (self.filters(&[n_out, n_in, kernel, kernel]), self.weight(&[n_out]));
+        let pair = |it: i64| Arg::List(vec![Arg::Int(it); 2]);
+        let options = [pair(stride), pair(kernel as i64 / 2), pair(1), Arg::Int(groups)];
+        self.aten("conv2d.default", [x.into(), weight.into(), bias.into()].into_iter().chain(options).collect())
+    }
+}
+
+const UNSIGNED: DType = DType::UInt8;
+const SIGNED: DType = DType::Int8;
+
+/// A residual network of integers, as `convert_pt2e` makes it: first layer, pooling, two convolutions with a sum, mean and linear layer.
+fn network(dtype: DType) -> (Net, NodeId) {
+    let first = if dtype == SIGNED { -128 } else { 0 };
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let x = net.quantized(x, (0.008, first + 125), dtype);
+    let x = net.conv_of(x, [8, 3, 3], 2, 1);
+    let x = net.aten("relu.default", vec![x.into()]);
+    let x = net.quantized(x, (0.005, first), dtype);
+    let pair = |it: i64| Arg::List(vec![Arg::Int(it); 2]);
+    let x = net.aten("max_pool2d.default", vec![x.into(), pair(3), pair(2), pair(1)]);
+    let x = net.quantize(x, (0.005, first), dtype);
+    let (a, b) = (net.dequantize(x, (0.005, first), dtype), net.dequantize(x, (0.005, first), dtype));
+    let a = net.conv_of(a, [8, 8, 1], 1, 1);
+    let a = net.aten("relu.default", vec![a.into()]);
+    let a = net.quantized(a, (0.01, first), dtype);
+    let a = net.conv_of(a, [8, 1, 3], 1, 8);
+    let a = net.quantized(a, (0.02, first + 100), dtype);
+    let sum = net.aten("add.Tensor", vec![a.into(), b.into()]);
+    let sum = net.aten("relu.default", vec![sum.into()]);
+    let sum = net.quantized(sum, (0.015, first), dtype);
+    let mean = net.aten("adaptive_avg_pool2d.default", vec![sum.into(), pair(1)]);
+    let mean = net.quantized(mean, (0.01, first), dtype);
+    let flat = net.aten("flatten.using_ints", vec![mean.into(), Arg::Int(1)]);
+    let flat = net.quantized(flat, (0.01, first), dtype);
+    let (weight, bias) = (net.filters(&[5, 8]), net.weight(&[5]));
+    let y = net.aten("linear.default", vec![flat.into(), weight.into(), bias.into()]);
+    (net, y)
+}
+
+#[test]
+fn a_quantised_network_is_steps_of_integers() {
+    for dtype in [UNSIGNED, SIGNED] {
+        let (net, y) = network(dtype);
+        let plan = check(&net.finish(&[y]), &[noise(&[2, 3, 14, 14], 0)], Precision::Fast);
+        snapshot(&format!("a_quantised_network_of_{}_is_steps_of_integers", dtype.name()), &plan);
+    }
+}
