@@ -36,6 +36,7 @@ const WORKLOADS = [
   "mobilenet_v2",
   "encoder6",
   "resnet50",
+  "resnet50_int8",
   "efficientnet_b0",
   "vit_b16",
   "gpt2",

@@ -9,6 +9,7 @@ import os
 import struct
 import sys
 import warnings
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -278,6 +279,38 @@ class Encoder(nn.Module):
         return self.norm2(x + self.down(F.gelu(self.up(x))))
 
 
+def prepared(module):
+    """The module as it is run."""
+    for it in module.modules():
+        # Statistics that are not those of a new module, so that folding them is real work.
+        if isinstance(it, nn.BatchNorm2d):
+            it.running_mean.normal_(0, 0.1)
+            it.running_var.uniform_(0.8, 1.2)
+    return module.eval().requires_grad_(False)
+
+
+def quantized(module, inputs):
+    """The module as `convert_pt2e` makes it: uint8 between all operators, int8 filters with a scale for each. It takes torchao."""
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+    from torchao.testing.pt2e._xnnpack_quantizer import XNNPACKQuantizer, get_symmetric_quantization_config
+
+    def unsigned(spec):
+        # ONNX Runtime has no kernels for int8 between operators on x86-64.
+        return replace(spec, dtype=torch.uint8, quant_min=0, quant_max=255)
+
+    config = get_symmetric_quantization_config(is_per_channel=True)
+    activations = {it: unsigned(getattr(config, it)) for it in ("input_activation", "output_activation")}
+    quantizer = XNNPACKQuantizer().set_global(replace(config, **activations))
+    module = prepare_pt2e(torch.export.export(prepared(module), tuple(inputs)).module(), quantizer)
+    module(*inputs)
+    module = convert_pt2e(module)
+    used = {node.target for node in module.graph.nodes if node.op == "get_attr"}
+    for name in [name for name, _ in module.named_parameters() if name not in used]:
+        owner, _, name = name.rpartition(".")
+        delattr(module.get_submodule(owner), name)
+    return module, inputs
+
+
 def conv(n_in, n_out, kernel, groups=1):
     return nn.Conv2d(n_in, n_out, kernel, padding=kernel // 2, groups=groups, bias=False)
 
@@ -310,6 +343,7 @@ WORKLOADS = {
     "mobilenet_v2": lambda: (mobilenet_v2(), [rand(1, 3, 224, 224)]),
     "encoder6": lambda: (nn.Sequential(*(Encoder() for _ in range(6))), [rand(1, 128, 384)]),
     "resnet50": lambda: (resnet50(), [rand(1, 3, 224, 224)]),
+    "resnet50_int8": lambda: quantized(resnet50(), [rand(1, 3, 224, 224)]),
     "efficientnet_b0": lambda: (efficientnet_b0(), [rand(1, 3, 224, 224)]),
     "vit_b16": lambda: (ViT(), [rand(1, 3, 224, 224)]),
     "gpt2": lambda: (GPT2(), [words(64, 50257)]),
@@ -336,12 +370,8 @@ def main():
     for name in names or WORKLOADS:
         torch.manual_seed(0)
         module, inputs = WORKLOADS[name]()
-        for it in module.modules():
-            # Statistics that are not those of a new module, so that folding them is real work.
-            if isinstance(it, nn.BatchNorm2d):
-                it.running_mean.normal_(0, 0.1)
-                it.running_var.uniform_(0.8, 1.2)
-        module = module.eval().requires_grad_(False)
+        if not isinstance(module, torch.fx.GraphModule):
+            module = prepared(module)
         base = os.path.join(out, name)
         torch.export.save(torch.export.export(module, tuple(inputs)), base + ".pt2")
         names_of = [f"in{at}" for at in range(len(inputs))]
