@@ -94,3 +94,106 @@ fn a_quantised_network_is_steps_of_integers() {
         snapshot(&format!("a_quantised_network_of_{}_is_steps_of_integers", dtype.name()), &plan);
     }
 }
+
+/// The plan of a network of `[1, 4, 5, 5]` images, with the number of its steps of integers.
+#[track_caller]
+fn check_steps(net: Net, outputs: &[NodeId], precision: Precision, n_steps: usize) -> String {
+    let text = check(&net.finish(outputs), &[noise(&[1, 4, 5, 5], 0)], precision).to_string();
+    assert_eq!(text.matches("= quantized_convolution(").count(), n_steps, "{text}");
+    text
+}
+
+#[test]
+fn a_strict_plan_computes_with_numbers() {
+    let (net, y) = network(UNSIGNED);
+    let text = check(&net.finish(&[y]), &[noise(&[2, 3, 14, 14], 0)], Precision::Strict).to_string();
+    assert!(!text.contains("quantized_convolution("), "{text}");
+}
+
+#[test]
+fn numbers_that_others_read_stay() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let x = net.quantized(x, (0.01, 3), SIGNED);
+    let y = net.conv_of(x, [4, 4, 3], 1, 1);
+    let y = net.aten("add.Tensor", vec![y.into(), x.into()]);
+    let z = net.aten("sigmoid.default", vec![x.into()]);
+    // The sum is one of numbers, which nobody rounds.
+    let text = check_steps(net, &[y, z], Precision::Fast, 1);
+    assert!(text.contains("residual=(") && text.contains("aten.sigmoid.default"), "{text}");
+}
+
+#[test]
+fn integers_that_are_given_are_rounded_to() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let x = net.quantized(x, (0.01, 100), UNSIGNED);
+    let y = net.conv_of(x, [4, 2, 3], 2, 2);
+    let integers = net.quantize(y, (0.02, -5), SIGNED);
+    let numbers = net.dequantize(integers, (0.02, -5), SIGNED);
+    let integers = net.aten("to.dtype", vec![integers.into(), Arg::DType(DType::Float32)]);
+    let text = check_steps(net, &[numbers, integers], Precision::Fast, 1);
+    assert!(text.contains("rounding=x / 0.02 + -5"), "{text}");
+}
+
+#[test]
+fn a_sum_is_rounded_once_where_the_convolution_is_not() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let x = net.quantize(x, (0.01, 100), UNSIGNED);
+    let (a, b) = (net.dequantize(x, (0.01, 100), UNSIGNED), net.dequantize(x, (0.01, 100), UNSIGNED));
+    let y = net.conv_of(a, [4, 4, 1], 1, 1);
+    let y = net.aten("add.Tensor", vec![b.into(), y.into()]);
+    let y = net.aten("hardtanh.default", vec![y.into(), Arg::Int(0), Arg::Int(6)]);
+    let y = net.quantized(y, (0.03, 0), UNSIGNED);
+    let y = net.conv_of(y, [3, 4, 3], 1, 1);
+    let text = check_steps(net, &[y], Precision::Fast, 2);
+    assert!(text.contains("residual=(") && text.contains("limits=[0.0, 6.0]") && !text.contains("inner="), "{text}");
+}
+
+#[test]
+fn filters_may_have_one_scale_and_products_be_spelled_otherwise() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let x = net.aten("reshape.default", vec![x.into(), Arg::List([2, 5, 10].map(Arg::Int).to_vec())]);
+    let x = net.quantized(x, (0.01, 3), SIGNED);
+    let one = net.constant(
+        Tensor::from_slice(&(0..60).map(|it| (it * 37 % 251) as u8 as i8).collect::<Vec<_>>(), &[6, 10]).unwrap(),
+    );
+    let one = net.dequantize(one, (0.004, 0), SIGNED);
+    let y = net.aten("linear.default", vec![x.into(), one.into()]);
+    let y = net.aten("relu.default", vec![y.into()]);
+    let rows = net.aten("view.default", vec![x.into(), Arg::List([10, 10].map(Arg::Int).to_vec())]);
+    let (weight, bias) = (net.filters(&[6, 10]), net.weight(&[6]));
+    let columns = net.aten("t.default", vec![weight.into()]);
+    let z = net.aten("addmm.default", vec![bias.into(), rows.into(), columns.into()]);
+    check_steps(net, &[y, z], Precision::Fast, 2);
+}
+
+#[test]
+fn what_is_no_quantised_convolution_stays_one_of_numbers() {
+    let images = |net: &mut Net| {
+        let x = net.graph.placeholder("x");
+        net.quantized(x, (0.01, 3), SIGNED)
+    };
+    // Filters that are computed.
+    let mut net = Net::new();
+    let x = images(&mut net);
+    let weight = net.weight(&[4, 4, 1, 1]);
+    let weight = net.quantized(weight, (0.01, 0), SIGNED);
+    let y = net.aten("conv2d.default", vec![x.into(), weight.into()]);
+    check_steps(net, &[y], Precision::Fast, 0);
+    // Filters of one scale whose zero is an integer of its own.
+    let mut net = Net::new();
+    let x = images(&mut net);
+    let weight = net.constant(Tensor::from_slice(&[1i8; 16], &[4, 4, 1, 1]).unwrap());
+    let weight = net.dequantize(weight, (0.01, 5), SIGNED);
+    let y = net.aten("conv2d.default", vec![x.into(), weight.into()]);
+    check_steps(net, &[y], Precision::Fast, 0);
+    // Numbers that are not those that the integers were made of.
+    let mut net = Net::new();
+    let x = images(&mut net);
+    let x = net.aten("relu.default", vec![x.into()]);
+    let y = net.conv_of(x, [4, 4, 3], 1, 1);
+    check_steps(net, &[y], Precision::Fast, 0);
+}

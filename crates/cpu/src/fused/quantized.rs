@@ -275,7 +275,13 @@ impl Gather<'_> {
         let n_in = it.n_in();
         // Taps whose channels lie side by side.
         let n_joined = if it.groups == 1 && it.dilation[1] == 1 { it.kernel[1] } else { 1 };
-        let rows = cast_slice_mut::<u32, T>(self.words).chunks_exact_mut(self.n_words * 4 / size_of::<T>());
+        let (words, row) = (cast_slice_mut::<u32, T>(self.words), self.n_words * 4 / size_of::<T>());
+        if it.is_pointwise() && row == it.channels {
+            // The points lie as their patches do.
+            let from = &self.images.bytes[self.first * row..];
+            return words.iter_mut().zip(from).for_each(|(to, it)| *to = element(*it));
+        }
+        let rows = words.chunks_exact_mut(row);
         for (at, row) in rows.enumerate() {
             let (image, [y, x]) = it.point(self.first + at);
             let (patch, rest) = row.split_at_mut(it.n_taps() * n_in);
@@ -369,69 +375,91 @@ impl Multiply<'_> {
                 }
             }
         }
-        for (i, sums) in sums.into_iter().enumerate().take(n_rows) {
-            let mut row = [0; N];
-            for (v, sums) in sums.into_iter().enumerate() {
-                I::store(sums, &mut row[v * I::LANES..]);
+        let at = self.group * self.kernel.n_cols + col;
+        let columns = Columns {
+            starts: self.kernel.starts[at..].first_chunk::<N>().expect("each column has a start"),
+            factors: self.kernel.factors[at..].first_chunk::<N>().expect("each column has a factor"),
+            addends: self.kernel.addends[at..].first_chunk::<N>().expect("each column has an addend"),
+            n: (self.geometry.n_out() - col).min(N),
+        };
+        let row = self.geometry.filters;
+        let place = first * row + self.group * self.geometry.n_out() + col;
+        let (tail, n) = (self.kernel.tail, columns.n);
+        let size = if tail.zero_point.is_some() { 1 } else { 4 };
+        for (i, sums) in sums.iter().enumerate().take(n_rows) {
+            let mut row_sums = [0; N];
+            for (v, sums) in sums.iter().enumerate() {
+                I::store(*sums, &mut row_sums[v * I::LANES..]);
             }
-            self.finish(first + i, col, row);
+            let place = place + i * row;
+            let residual = self.residual.map(|it| &it[place..][..n]);
+            tail.finish(&columns, row_sums, residual, &mut self.out[size * place..][..size * n]);
         }
     }
+}
 
-    /// Does what follows the sums of a point and of the columns from `col` on.
+/// What is known of the columns of a panel, and how many of them there are.
+struct Columns<'a, const N: usize> {
+    starts: &'a [i32; N],
+    factors: &'a [f32; N],
+    addends: &'a [f32; N],
+    n: usize,
+}
+
+impl Tail {
+    /// Does what follows the sums of a point.
     #[inline(always)]
-    fn finish<const N: usize>(&mut self, point: usize, col: usize, sums: [i32; N]) {
-        let (kernel, it) = (self.kernel, self.geometry);
-        let (tail, at) = (&kernel.tail, self.group * kernel.n_cols + col);
-        let starts = kernel.starts[at..].first_chunk::<N>().expect("each column has a start");
-        let factors = kernel.factors[at..].first_chunk::<N>().expect("each column has a factor");
-        let addends = kernel.addends[at..].first_chunk::<N>().expect("each column has an addend");
+    fn finish<const N: usize>(
+        &self,
+        columns: &Columns<'_, N>,
+        sums: [i32; N],
+        residual: Option<&[u8]>,
+        out: &mut [u8],
+    ) {
         // Loops, since functions of arrays are not always inlined.
         let mut res = [0.0; N];
         for j in 0..N {
-            res[j] = sums[j].wrapping_add(starts[j]) as f32 * factors[j] + addends[j];
+            res[j] = sums[j].wrapping_add(columns.starts[j]) as f32 * columns.factors[j] + columns.addends[j];
         }
-        if let Some(([min, max], factor)) = tail.inner {
+        if let Some(([min, max], factor)) = self.inner {
             for it in &mut res {
                 *it = (it.clamped(min, max) + WHOLE - WHOLE) * factor;
             }
         }
-        let place = point * it.filters + self.group * it.n_out() + col;
-        let n = (it.n_out() - col).min(N);
-        if let Some(residual) = self.residual {
-            let (flip, zero, factor) = tail.residual;
+        if let Some(residual) = residual {
+            let (flip, zero, factor) = self.residual;
             let mut bytes = [0; N];
-            match residual[place..].first_chunk::<N>() {
+            match residual.as_array::<N>() {
                 Some(from) => bytes = *from,
-                None => bytes[..n].copy_from_slice(&residual[place..][..n]),
+                None => bytes[..residual.len()].copy_from_slice(residual),
             }
             for j in 0..N {
                 res[j] += (i32::from(bytes[j] ^ flip) - zero) as f32 * factor;
             }
         }
-        let [min, max] = tail.limits;
+        let [min, max] = self.limits;
         for it in &mut res {
             *it = it.clamped(min, max);
         }
-        match tail.zero_point {
+        match self.zero_point {
             Some(zero) => {
                 let mut bytes = [0; N];
                 for j in 0..N {
                     bytes[j] = ((res[j] + WHOLE).to_bits() as i32).wrapping_add(zero) as u8;
                 }
-                write(&bytes, n, &mut self.out[place..]);
+                write(&bytes, out);
             }
-            None => write(&res.map(f32::to_ne_bytes), n, self.out[4 * place..].as_chunks_mut().0),
+            None => write(&res.map(f32::to_ne_bytes), out.as_chunks_mut().0),
         }
     }
 }
 
-/// Writes the first `n` elements.
+/// Writes as many elements as there are places for.
 #[inline(always)]
-fn write<T: Copy, const N: usize>(from: &[T; N], n: usize, to: &mut [T]) {
-    match to.first_chunk_mut::<N>() {
-        Some(to) if n == N => *to = *from,
-        _ => to[..n].copy_from_slice(&from[..n]),
+fn write<T: Copy, const N: usize>(from: &[T; N], to: &mut [T]) {
+    match to.as_mut_array::<N>() {
+        Some(to) => *to = *from,
+        None => to.copy_from_slice(&from[..to.len()]),
     }
 }
 

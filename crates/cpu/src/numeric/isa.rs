@@ -129,6 +129,9 @@ enum Set {
     Portable,
     #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
     Avx2,
+    /// With products of bytes (AVX-VNNI), as processors without AVX-512 have them.
+    #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+    Avx2Vnni,
     #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
     Avx512,
     /// With products of bytes (VNNI).
@@ -164,6 +167,9 @@ impl Level {
             if x86::has_avx512() {
                 return Level(Set::Avx512);
             }
+            if x86::has_avx2_vnni() {
+                return Level(Set::Avx2Vnni);
+            }
             if x86::has_avx2() {
                 return Level(Set::Avx2);
             }
@@ -176,6 +182,8 @@ impl Level {
         match self.0 {
             #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
             Set::Avx512Vnni => Level(Set::Avx512),
+            #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+            Set::Avx2Vnni => Level(Set::Avx2),
             other => Level(other),
         }
     }
@@ -187,6 +195,7 @@ impl Level {
         #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
         {
             res.extend(x86::has_avx2().then_some(Level(Set::Avx2)));
+            res.extend(x86::has_avx2_vnni().then_some(Level(Set::Avx2Vnni)));
             res.extend(x86::has_avx512().then_some(Level(Set::Avx512)));
             res.extend(x86::has_avx512_vnni().then_some(Level(Set::Avx512Vnni)));
         }
@@ -214,7 +223,7 @@ impl Level {
             Set::Portable => work.run::<Portable>(),
             // SAFETY: a level is only made of what the machine has.
             #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
-            Set::Avx2 => unsafe { x86::avx2(work) },
+            Set::Avx2 | Set::Avx2Vnni => unsafe { x86::avx2(work) },
             // SAFETY: as above.
             #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
             Set::Avx512 | Set::Avx512Vnni => unsafe { x86::avx512(work) },
@@ -229,6 +238,9 @@ impl Level {
             // SAFETY: a level is only made of what the machine has.
             #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
             Set::Avx2 => unsafe { x86::avx2_dots(work) },
+            // SAFETY: as above.
+            #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+            Set::Avx2Vnni => unsafe { x86::avx2_vnni_dots(work) },
             // SAFETY: as above.
             #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
             Set::Avx512 => unsafe { x86::avx512_dots(work) },
@@ -307,6 +319,14 @@ mod x86 {
         const FUSES: bool = true;
     }
 
+    struct Avx2Vnni;
+
+    impl Isa for Avx2Vnni {
+        const WIDTH: usize = Avx2::WIDTH;
+        const REGISTERS: usize = Avx2::REGISTERS;
+        const FUSES: bool = Avx2::FUSES;
+    }
+
     struct Avx512Vnni;
 
     impl Isa for Avx512Vnni {
@@ -354,6 +374,11 @@ mod x86 {
         sums,
         _mm256_madd_epi16(_mm256_set1_epi32(word as i32), words)
     ));
+    dots!(Avx2Vnni, __m256i, 8, true, |sums, word, words| _mm256_dpbusd_avx_epi32(
+        sums,
+        _mm256_set1_epi32(word as i32),
+        words
+    ));
     dots!(Avx512, __m512i, 16, false, |sums, word, words| _mm512_add_epi32(
         sums,
         _mm512_madd_epi16(_mm512_set1_epi32(word as i32), words)
@@ -374,6 +399,10 @@ mod x86 {
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
+    }
+
+    pub(super) fn has_avx2_vnni() -> bool {
+        has_avx2() && is_x86_feature_detected!("avxvnni")
     }
 
     pub(super) fn has_avx512_vnni() -> bool {
@@ -402,6 +431,11 @@ mod x86 {
     #[target_feature(enable = "avx2,fma")]
     pub(super) fn avx2_dots<W: DotWork>(work: W) -> W::Output {
         work.run::<Avx2>()
+    }
+
+    #[target_feature(enable = "avx2,fma,avxvnni")]
+    pub(super) fn avx2_vnni_dots<W: DotWork>(work: W) -> W::Output {
+        work.run::<Avx2Vnni>()
     }
 
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
