@@ -59,17 +59,17 @@ it("loads the engine from bytes, at once", () => {
   expect(run(source)).toMatch(/^\d+\.\d+\.\d+$/);
 });
 
-it("writes folders that run by themselves, and compiles graphs", () => {
+it("writes folders that run by themselves, and evaluates the code of graphs", () => {
   const source = `
     import { Graph, GraphModule, init, Parameter, tensor } from "tracefx";
-    import { compile } from "tracefx/compile";
+    import { evaluateCode } from "tracefx/evaluate";
     import { toFolder } from "tracefx/node";
     await init();
     const graph = new Graph();
     graph.output(graph.callFunction("torch.nn.functional.prelu", [graph.placeholder("x"), graph.getAttr("w")]));
     const gm = new GraphModule({ w: new Parameter(tensor([0.5])) }, graph, "Net");
     await toFolder(gm, "exported");
-    console.log(JSON.stringify(compile(gm)(tensor([-1, 2.5])).toArray()));`;
+    console.log(JSON.stringify(evaluateCode(gm)(tensor([-1, 2.5])).toArray()));`;
   expect(run(source)).toBe("[-0.5,2.5]");
   const again = `
     import { tensor } from "tracefx";
@@ -147,7 +147,7 @@ it("asks Z3 where it is installed, says how to install it where it is not, and l
 it("has types for a strict compiler with the library of its target", () => {
   const source = `
     import { F, nn, symbolicTrace, type Tensor, torch } from "tracefx";
-    import { compile } from "tracefx/compile";
+    import { evaluateCode } from "tracefx/evaluate";
     import { toFolder } from "tracefx/node";
     class Net extends nn.Module {
       linear = new nn.Linear(2, 3);
@@ -158,7 +158,7 @@ it("has types for a strict compiler with the library of its target", () => {
     const gm = symbolicTrace(new Net());
     using y = gm.forward(torch.ones(1, 2)) as Tensor;
     const target: string = torch.add.target;
-    console.log(y.shape, target, compile(gm), toFolder);`;
+    console.log(y.shape, target, evaluateCode(gm), toFolder);`;
   writeFileSync(join(project, "user.ts"), source);
   const tsc = new URL("../../node_modules/.bin/tsc", import.meta.url).pathname;
   const flags = ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", "user.ts"];

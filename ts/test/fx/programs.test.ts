@@ -1,8 +1,8 @@
 /** Exported programs, interpreted operator by operator. */
 import { beforeAll, expect, test } from "vitest";
-import { compile } from "../../src/compile/compile.ts";
+import { evaluateCode } from "../../src/evaluate/evaluateCode.ts";
 import { type ExportedProgram, init, Interpreter, Tensor } from "../../src/index.ts";
-import { isForbidden } from "../compile/forbidden.ts";
+import { isForbidden } from "../evaluate/forbidden.ts";
 import { largestDifference, open, tensorsOf } from "../export/fixtures.ts";
 
 beforeAll(() => init());
@@ -59,5 +59,5 @@ test.each(PROGRAMS)("%s gives PyTorch's numbers", async (name) => {
   };
   const inputs = inputsOf(program, numbered(`${name}/inputs.safetensors`));
   check(new Interpreter(program.graphModule).run(...inputs));
-  if (!isForbidden) check(compile(program.graphModule)(...inputs));
+  if (!isForbidden) check(evaluateCode(program.graphModule)(...inputs));
 });

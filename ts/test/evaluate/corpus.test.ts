@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { build } from "../../../tests/conformance/graphs/corpus.mjs";
 import type { EncodedGraph } from "../../../tests/conformance/graphs/corpus.mjs";
-import { compile } from "../../src/compile/compile.ts";
+import { evaluateCode } from "../../src/evaluate/evaluateCode.ts";
 import { init } from "../../src/engine/engine.ts";
 import { GraphModule } from "../../src/fx/graphModule.ts";
 import { loadGraphModule, saveGraphModule } from "../../src/save/graphModule.ts";
@@ -42,7 +42,7 @@ function plain(value: unknown): unknown {
 describe.skipIf(isForbidden)("generated code gives what the interpreter gives", () => {
   test.each(cases)("$name", ({ before, options }) => {
     const gm = GraphModule.ofGraph(build(before));
-    expect(plain(compile(gm)(...inputsOf(options)))).toEqual(plain(gm.forward(...inputsOf(options))));
+    expect(plain(evaluateCode(gm)(...inputsOf(options)))).toEqual(plain(gm.forward(...inputsOf(options))));
   });
 });
 

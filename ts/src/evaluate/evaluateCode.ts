@@ -1,5 +1,5 @@
 /**
- * Running generated code: an import of its own, `tracefx/compile`, since it evaluates text as JavaScript, which a page
+ * Running generated code: an import of its own, `tracefx/evaluate`, since it evaluates text as JavaScript, which a page
  * with a strict content security policy forbids. Nothing else in the package does.
  *
  * @module
@@ -19,7 +19,7 @@ import { hasAttributeValue } from "../graph/attribute.ts";
 import { missingInput, placeOf } from "../fx/interpreter.ts";
 
 /** A graph as a JavaScript function. */
-export type CompiledFunction = (...args: readonly unknown[]) => unknown;
+export type EvaluatedFunction = (...args: readonly unknown[]) => unknown;
 
 /** Where a function is: the number of the node whose statement runs. */
 interface Position {
@@ -27,8 +27,8 @@ interface Position {
 }
 
 /** One evaluated function, and what it was made of. */
-interface Compiled {
-  readonly run: CompiledFunction;
+interface Evaluated {
+  readonly run: EvaluatedFunction;
   readonly graph: Graph;
   readonly version: number;
   readonly codegen: CodeGen;
@@ -46,33 +46,33 @@ let files = 0;
 
 /**
  * The graph of a module as a JavaScript function, made of the code that `gm.code` shows. It takes what the module takes
- * and gives the same; after an edit of the graph the next call compiles it again.
+ * and gives the same; after an edit of the graph the next call evaluates it again.
  *
  * Tensors in between are left to the garbage collector, unlike in `gm.forward`; `tidy(() => run(x))` disposes them.
  *
  * @example
  * ```ts
- * import { compile } from "tracefx/compile";
+ * import { evaluateCode } from "tracefx/evaluate";
  *
- * const run = compile(symbolicTrace(model));
+ * const run = evaluateCode(symbolicTrace(model));
  * const logits = run(image);
  * ```
  */
-export function compile(module: GraphModule): CompiledFunction {
-  let compiled = evaluate(module);
+export function evaluateCode(module: GraphModule): EvaluatedFunction {
+  let evaluated = evaluate(module);
   return (...args) => {
-    if (isStale(compiled, module.graph)) compiled = evaluate(module);
-    return call(module, compiled, args);
+    if (isStale(evaluated, module.graph)) evaluated = evaluate(module);
+    return call(module, evaluated, args);
   };
 }
 
-function isStale({ graph, version, codegen, transformer }: Compiled, now: Graph): boolean {
+function isStale({ graph, version, codegen, transformer }: Evaluated, now: Graph): boolean {
   if (graph !== now || version !== now.version) return true;
   return codegen !== now.codegen || transformer !== now.bodyTransformer;
 }
 
-function call(module: GraphModule, compiled: Compiled, args: readonly unknown[]): unknown {
-  const { run, graph, paths, nodes, position } = compiled;
+function call(module: GraphModule, evaluated: Evaluated, args: readonly unknown[]): unknown {
+  const { run, graph, paths, nodes, position } = evaluated;
   // Code finds undefined where an attribute is missing; the interpreter says which one.
   if (!paths.every((path) => hasAttributeValue(module, path))) return module.forward(...args);
   const given = placeKeywords(graph, args);
@@ -104,7 +104,7 @@ function checkInputs(graph: Graph, given: readonly unknown[]): void {
   }
 }
 
-function evaluate(module: GraphModule): Compiled {
+function evaluate(module: GraphModule): Evaluated {
   const { graph } = module;
   const { codegen, version, bodyTransformer: transformer } = graph;
   const nodes = [...graph.nodes];
@@ -120,7 +120,7 @@ function evaluate(module: GraphModule): Compiled {
   );
   const values = Array.from(globals, ([name, global]) => valueOf(name, global, graph));
   const paths = new Set(nodes.filter(({ op }) => op === "get_attr" || op === "call_module").map((it) => it.target));
-  const run = make(position, ...values) as CompiledFunction;
+  const run = make(position, ...values) as EvaluatedFunction;
   return { run, graph, version, codegen, transformer, paths: [...paths], nodes, position };
 }
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { compile } from "../../src/compile/compile.ts";
+import { evaluateCode } from "../../src/evaluate/evaluateCode.ts";
 import { init } from "../../src/engine/engine.ts";
 import { defineFunction } from "../../src/functions/table.ts";
 import { tuple } from "../../src/graph/args.ts";
@@ -58,21 +58,21 @@ function outcome(run: () => unknown): unknown {
 /** What both ways to run a graph come to. */
 function same(gm: GraphModule, ...given: unknown[]): unknown {
   const expected = outcome(() => gm.forward(...given));
-  expect(outcome(() => compile(gm)(...given))).toEqual(expected);
+  expect(outcome(() => evaluateCode(gm)(...given))).toEqual(expected);
   return expected;
 }
 
 test.runIf(isForbidden)("a host that forbids it is named, with what to do", () => {
-  expect(() => compile(everything())).toThrow(
+  expect(() => evaluateCode(everything())).toThrow(
     expect.objectContaining({ kind: "NotImplemented", help: expect.stringContaining("gm.forward") }),
   );
 });
 
-describe.skipIf(isForbidden)("a compiled graph", () => {
+describe.skipIf(isForbidden)("evaluated code", () => {
   test("gives what the interpreter gives", () => {
     const gm = everything();
     for (const given of [[x], [x, 4], [x, { k: 3 }], [x, undefined], [x, 1, 2]]) {
-      expect(compile(gm)(...given)).toEqual(gm.forward(...given));
+      expect(evaluateCode(gm)(...given)).toEqual(gm.forward(...given));
     }
   });
 
@@ -82,13 +82,13 @@ describe.skipIf(isForbidden)("a compiled graph", () => {
       return torch.add(values, indices);
     });
     const given = tensor([7, 3, 4]);
-    expect((compile(gm)(given) as Tensor).toArray()).toEqual([7, 6]);
+    expect((evaluateCode(gm)(given) as Tensor).toArray()).toEqual([7, 6]);
     expect((same(gm, given) as { value: Tensor }).value.toArray()).toEqual([7, 6]);
   });
 
-  test("is compiled again after an edit, with another graph and with another code generator", () => {
+  test("is evaluated again after an edit, with another graph and with another code generator", () => {
     const gm = everything();
-    const run = compile(gm);
+    const run = evaluateCode(gm);
     const output = gm.graph.outputNode();
     (output as { args: unknown }).args = [1];
     expect(run(x)).toBe(1);
@@ -112,7 +112,7 @@ describe.skipIf(isForbidden)("a compiled graph", () => {
     const gm = everything();
     const seen: unknown[] = [];
     gm.getSubmodule("scale").registerForwardHook((_module, [input]) => void seen.push(input));
-    compile(gm)(x);
+    evaluateCode(gm)(x);
     expect(seen.length).toBe(1);
     expect(seen[0]).toBe(x);
   });
@@ -129,7 +129,7 @@ describe.skipIf(isForbidden)("a compiled graph", () => {
       }
     }
     graph.setCodegen(new Brings());
-    expect(compile(new GraphModule({}, graph))(1)).toEqual([1, 5]);
+    expect(evaluateCode(new GraphModule({}, graph))(1)).toEqual([1, 5]);
   });
 
   test("calls functions whatever they are called", () => {
@@ -138,12 +138,12 @@ describe.skipIf(isForbidden)("a compiled graph", () => {
       defineFunction(name, (it: number) => [name, it]);
       const graph = new Graph();
       graph.output(graph.callFunction(name, [1]));
-      expect(compile(new GraphModule({}, graph))()).toEqual([name, 1]);
+      expect(evaluateCode(new GraphModule({}, graph))()).toEqual([name, 1]);
     }
   });
 });
 
-describe.skipIf(isForbidden)("CG-10: an error in a compiled graph is that of the interpreter", () => {
+describe.skipIf(isForbidden)("CG-10: an error in evaluated code is that of the interpreter", () => {
   test("with the node and the user's line", () => {
     for (const make of [() => new RangeError("far"), () => new Error("a\nb")]) {
       const graph = new Graph();
@@ -154,11 +154,11 @@ describe.skipIf(isForbidden)("CG-10: an error in a compiled graph is that of the
       node.stackTrace = "at forward (model.ts:3:5)";
       graph.output(node);
       const gm = new GraphModule({}, graph);
-      const [interpreted, compiled] = [make(), make()];
+      const [interpreted, evaluated] = [make(), make()];
       expect(() => gm.forward(interpreted)).toThrow(interpreted);
-      expect(() => compile(gm)(compiled)).toThrow(compiled);
-      expect(compiled.message).toBe(interpreted.message);
-      expect(compiled.message).toContain("Original traceback:\nat forward (model.ts:3:5)");
+      expect(() => evaluateCode(gm)(evaluated)).toThrow(evaluated);
+      expect(evaluated.message).toBe(interpreted.message);
+      expect(evaluated.message).toContain("Original traceback:\nat forward (model.ts:3:5)");
     }
   });
 
@@ -190,7 +190,7 @@ describe.skipIf(isForbidden)("CG-10: an error in a compiled graph is that of the
     const gm = new GraphModule({ sub: new GraphModule({}, inner) }, graph);
     const [a, b] = [new Error("no"), new Error("no")];
     expect(() => gm.forward(a)).toThrow(a);
-    expect(() => compile(gm)(b)).toThrow(b);
+    expect(() => evaluateCode(gm)(b)).toThrow(b);
     expect(b.message).toBe(a.message);
   });
 
@@ -200,7 +200,7 @@ describe.skipIf(isForbidden)("CG-10: an error in a compiled graph is that of the
     const first = graph.callFunction(calls, [a]);
     graph.output(graph.callFunction(options, [first]));
     const gm = new GraphModule({}, graph);
-    const run = compile(gm);
+    const run = evaluateCode(gm);
     const error = new Error("late");
     const nested = (): unknown => {
       run(() => 1);
@@ -216,7 +216,7 @@ describe.skipIf(isForbidden)("CG-10: an error in a compiled graph is that of the
     using _marked = graph.onGenerateCode((current) => (body) => [{ text: "// first" }, ...(current?.(body) ?? body)]);
     expect(same(new GraphModule({}, graph), "no error")).toEqual({ name: undefined, message: undefined });
     const error = new Error("no");
-    expect(() => compile(new GraphModule({}, graph))(error)).toThrow("While executing %fails");
+    expect(() => evaluateCode(new GraphModule({}, graph))(error)).toThrow("While executing %fails");
   });
 
   test("far below the graph", () => {
@@ -232,23 +232,20 @@ describe.skipIf(isForbidden)("CG-10: an error in a compiled graph is that of the
   });
 });
 
-test.skipIf(isForbidden)(
-  "PT-05: a compiled graph takes any number of arguments as the function that was traced",
-  () => {
-    const gm = symbolicTrace((first: Tensor, ...[second, third]: [Tensor, Tensor]) => [sum(first, second), third], {
-      concreteArgs: [PH, [PH, PH]],
-    });
-    const given = [x, tensor([1.5, 2.5]), tensor([3])];
-    expect(compile(gm)(...given)).toEqual(gm.forward(...given));
-    expect(() => compile(gm)(x)).toThrow(expect.objectContaining({ kind: "InputCount" }));
-  },
-);
+test.skipIf(isForbidden)("PT-05: evaluated code takes any number of arguments as the function that was traced", () => {
+  const gm = symbolicTrace((first: Tensor, ...[second, third]: [Tensor, Tensor]) => [sum(first, second), third], {
+    concreteArgs: [PH, [PH, PH]],
+  });
+  const given = [x, tensor([1.5, 2.5]), tensor([3])];
+  expect(evaluateCode(gm)(...given)).toEqual(gm.forward(...given));
+  expect(() => evaluateCode(gm)(x)).toThrow(expect.objectContaining({ kind: "InputCount" }));
+});
 
 describe.skipIf(isForbidden)("functions of one name in code", () => {
   test("are told apart by refusing", () => {
     for (const target of ["torch.made_up", "torch.madeUp"]) defineFunction(target, () => target);
     const graph = new Graph();
     graph.output([graph.callFunction("torch.made_up"), graph.callFunction("torch.madeUp")]);
-    expect(() => compile(new GraphModule({}, graph))).toThrow(expect.objectContaining({ kind: "GraphArgument" }));
+    expect(() => evaluateCode(new GraphModule({}, graph))).toThrow(expect.objectContaining({ kind: "GraphArgument" }));
   });
 });
