@@ -22,7 +22,7 @@ const MAX_IDLE: usize = 2;
 #[derive(Default)]
 pub(crate) struct Plans {
     /// What they may change in the numbers.
-    precision: Precision,
+    pub(crate) precision: Precision,
     /// What they have made of weights.
     preparations: Preparations,
     known: Mutex<Vec<Planned>>,

@@ -142,6 +142,17 @@ impl Runner {
         self
     }
 
+    /// The same on the tensors of the program themselves, which it has lazy clones of otherwise: a run sees what was written to them, and
+    /// what it writes is seen by whoever has them. Programs that share them are run one after the other.
+    ///
+    /// # Errors
+    /// As [`Runner::new`].
+    pub fn with_shared_state(mut self) -> Result<Self> {
+        self.module = self.program.module_sharing_state(self.library.registry())?;
+        self.plans = Plans::new(self.plans.precision);
+        Ok(self)
+    }
+
     /// The plan of the program for inputs like these.
     ///
     /// # Errors

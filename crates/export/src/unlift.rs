@@ -4,7 +4,7 @@
 use crate::tokens::remove_effect_tokens;
 use crate::{Argument, Constant, ExportedProgram, InputKind, InputSpec, OutputKind};
 use std::collections::HashMap;
-use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_core::{Code, Diagnostic, Result, Storage, Tensor};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, NodeId, Opcode, TensorKind};
 use tracefx_ops::{Registry, registry};
 
@@ -28,6 +28,20 @@ impl ExportedProgram {
     /// # Errors
     /// As there; `NotImplemented` where a call with a token is of an operator that the registry does not have.
     pub fn module_in(&self, registry: &Registry) -> Result<GraphModule> {
+        let mut clones = LazyClones::default();
+        self.module_with(registry, &mut |it| clones.of(it))
+    }
+
+    /// As [`ExportedProgram::module_in`], with the tensors of the program themselves: what a run writes to them, everybody sees who has
+    /// them, and a run sees what others wrote.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn module_sharing_state(&self, registry: &Registry) -> Result<GraphModule> {
+        self.module_with(registry, &mut |it| Ok(it.clone()))
+    }
+
+    fn module_with(&self, registry: &Registry, held: &mut Held<'_>) -> Result<GraphModule> {
         let mut module = self.module.clone();
         let graph = &module.graph;
         let placeholders: Vec<NodeId> =
@@ -38,8 +52,7 @@ impl ExportedProgram {
             return Err(Diagnostic::new(Code::GraphInvalid, what));
         }
         remove_effect_tokens(&mut module.graph, registry)?;
-        let mut clones = LazyClones::default();
-        clones.own(&mut module)?;
+        hold(&mut module, held)?;
         let mut reads: HashMap<NodeId, NodeId> = HashMap::new();
         for (&placeholder, spec) in placeholders.iter().zip(&self.signature.input_specs) {
             if !matches!(spec.kind, InputKind::UserInput | InputKind::Token) {
@@ -47,7 +60,7 @@ impl ExportedProgram {
                     let what = format!("`{fqn}` is an attribute of the module and an input of the graph");
                     return Err(Diagnostic::new(Code::GraphInvalid, what));
                 }
-                reads.insert(placeholder, self.lower_input(&mut module, placeholder, spec, &mut clones)?);
+                reads.insert(placeholder, self.lower_input(&mut module, placeholder, spec, held)?);
             }
         }
         use_equal(&mut module.graph, &reads)?;
@@ -90,7 +103,7 @@ impl ExportedProgram {
         module: &mut GraphModule,
         placeholder: NodeId,
         spec: &InputSpec,
-        clones: &mut LazyClones,
+        held: &mut Held<'_>,
     ) -> Result<NodeId> {
         let name = module.graph.node(placeholder).name().clone();
         let fqn = spec.target.clone().unwrap_or_else(|| name.clone());
@@ -108,7 +121,7 @@ impl ExportedProgram {
             (_, None, Some(Constant::CustomObj(_)) | None) => return Err(missing()),
         };
         if !module.attributes.contains_key(&fqn) {
-            let tensor = clones.of(tensor)?;
+            let tensor = held(tensor)?;
             module.attributes.insert(fqn.clone(), Attribute::Tensor { tensor, kind });
         }
         let graph = &mut module.graph;
@@ -207,31 +220,28 @@ pub fn use_equal(graph: &mut Graph, equals: &HashMap<NodeId, NodeId>) -> Result<
     Ok(())
 }
 
+/// What a module holds of a tensor of the program.
+type Held<'a> = dyn FnMut(&Tensor) -> Result<Tensor> + 'a;
+
+/// Puts what is held in the place of the tensors that a module and its sub-modules have already.
+fn hold(module: &mut GraphModule, held: &mut Held<'_>) -> Result<()> {
+    for attribute in module.attributes.values_mut() {
+        match attribute {
+            Attribute::Tensor { tensor, .. } => *tensor = held(tensor)?,
+            Attribute::Fake { .. } => {}
+            Attribute::Module(child) => hold(child, held)?,
+        }
+    }
+    Ok(())
+}
+
 /// Lazy clones of storages, one per storage, so that views of one storage stay views of one.
 #[derive(Default)]
-pub(crate) struct LazyClones(HashMap<usize, tracefx_core::Storage>);
+pub(crate) struct LazyClones(HashMap<usize, Storage>);
 
 impl LazyClones {
-    /// Gives the tensors that a module and its sub-modules hold already storages of their own.
-    fn own(&mut self, module: &mut GraphModule) -> Result<()> {
-        for attribute in module.attributes.values_mut() {
-            match attribute {
-                Attribute::Tensor { tensor, .. } => *tensor = self.of(tensor)?,
-                Attribute::Fake { .. } => {}
-                Attribute::Module(child) => self.own(child)?,
-            }
-        }
-        Ok(())
-    }
-
-    pub(crate) fn of(&mut self, tensor: &tracefx_core::Tensor) -> Result<tracefx_core::Tensor> {
+    pub(crate) fn of(&mut self, tensor: &Tensor) -> Result<Tensor> {
         let storage = self.0.entry(tensor.storage().id()).or_insert_with(|| tensor.storage().lazy_clone());
-        tracefx_core::Tensor::view_of(
-            storage.clone(),
-            tensor.dtype(),
-            tensor.sizes(),
-            tensor.strides(),
-            tensor.offset(),
-        )
+        Tensor::view_of(storage.clone(), tensor.dtype(), tensor.sizes(), tensor.strides(), tensor.offset())
     }
 }

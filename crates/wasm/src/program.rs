@@ -3,11 +3,12 @@
 use crate::Refusal;
 use crate::library::library;
 use crate::storages::Storages;
-use crate::values::{Reader, described, encoded};
+use crate::values::{Place, Reader, described, encoded, write};
 use std::panic::AssertUnwindSafe;
-use tracefx_core::{Code, Device, Diagnostic};
+use tracefx_core::{Code, Device, Diagnostic, Tensor};
 use tracefx_engine::{Limits, Mode, Precision, RunLimits, Runner};
 use tracefx_export::{DecompositionTable, ExportedProgram, Location};
+use tracefx_ops::Value;
 use wasm_bindgen::prelude::wasm_bindgen;
 
 #[wasm_bindgen]
@@ -182,6 +183,30 @@ impl ProgramRunner {
         encoded(&self.0.run(&Reader::new(inputs).rest()?)?)
     }
 
+    /// The same on the tensors of the program themselves, as [`Runner::with_shared_state`].
+    ///
+    /// # Errors
+    /// As [`Program::runner`].
+    pub fn with_shared_state(self) -> Result<ProgramRunner, Refusal> {
+        Ok(ProgramRunner(AssertUnwindSafe(self.0.0.with_shared_state()?)))
+    }
+
+    /// Calls the program as [`ProgramRunner::run`] does, and writes the tensors that it gives to these, which are words. Of what comes
+    /// back, a tensor is its place among them.
+    ///
+    /// # Errors
+    /// As [`Runner::run_into`].
+    pub fn run_into(&self, inputs: &[u32], outputs: &[u32]) -> Result<Vec<u32>, Refusal> {
+        let outputs = tensors(Reader::new(outputs).rest()?)?;
+        let given = self.0.run_into(&Reader::new(inputs).rest()?, &outputs)?;
+        let mut places = 0..;
+        let mut out = Vec::new();
+        for value in &given {
+            write(&value.map(&mut |_| Place(places.next().unwrap_or_default())), &mut out);
+        }
+        Ok(out)
+    }
+
     /// Calls the program as [`ProgramRunner::run`] does, and asks before each node, and before each step of a loop, whether to
     /// go on.
     ///
@@ -272,6 +297,18 @@ fn location_of(json: &str) -> Result<Location, Refusal> {
     let Some(map) = location.as_object() else { return Ok(Location::Device(device(&location)?)) };
     let pairs = map.iter().map(|(from, to)| Ok((device(&from.as_str().into())?, device(to)?)));
     Ok(Location::Map(pairs.collect::<Result<_, Refusal>>()?))
+}
+
+/// The values as tensors.
+fn tensors(values: Vec<Value<Tensor>>) -> Result<Vec<Tensor>, Refusal> {
+    let tensor = |it: Value<Tensor>| match it {
+        Value::Tensor(tensor) => Ok(tensor),
+        other => {
+            Err(Diagnostic::new(Code::InputType, format!("an output is a {}, and not a tensor", other.kind_name()))
+                .into())
+        }
+    };
+    values.into_iter().map(tensor).collect()
 }
 
 fn missing(name: &str) -> Refusal {
