@@ -148,9 +148,9 @@ export function withLeaves<T>(
   }
 }
 
-/** The values of words that the engine gave. */
-export function takeLeaves(words: Uint32Array): EngineValue[] {
-  const reader = readerOf(words);
+/** The values of words that the engine gave; `placed` gives the tensors that the caller sent as numbers. */
+export function takeLeaves(words: Uint32Array, placed?: (place: number) => Tensor): EngineValue[] {
+  const reader = readerOf(words, placed);
   const leaves: EngineValue[] = [];
   while (!reader.isDone) leaves.push(reader.value());
   return leaves;

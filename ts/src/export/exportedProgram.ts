@@ -10,7 +10,7 @@ import type { Bytes } from "../base/bytes.ts";
 import { PRECISIONS, RUN_MODES } from "../../../bindings/command.ts";
 import type { NoteValuesCall } from "../../../bindings/passes.ts";
 import { call, type Engine } from "../engine/engine.ts";
-import { layoutOf, pushStorage, viewHandle } from "../engine/tensors.ts";
+import { layoutOf, moveToEngine, pushStorage, viewHandle } from "../engine/tensors.ts";
 import { FxError, fxError } from "../base/errors.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
@@ -98,6 +98,9 @@ export interface ProgramUpdate {
   readonly verifiers?: readonly string[];
 }
 
+/** The parts of a program, out of the way of its users. */
+let partsOfProgram: (program: ExportedProgram) => ProgramParts;
+
 /**
  * A program as `torch.export` gives it: a graph, what its inputs and outputs are, and its state. {@link load} opens one.
  *
@@ -113,6 +116,10 @@ export interface ProgramUpdate {
  * ```
  */
 export class ExportedProgram implements Disposable {
+  static {
+    partsOfProgram = (program) => program.#parts;
+  }
+
   #held: ProgramParts | undefined;
 
   constructor(parts: ProgramParts) {
@@ -616,6 +623,20 @@ export function withEngine<T>(parts: ProgramParts, body: (program: EngineProgram
       beside.free();
     }
   });
+}
+
+/**
+ * A program as {@link ExportedProgram.module} gives it, on its tensors themselves: a call sees what was written to them, and what it writes
+ * is seen by whoever has them.
+ */
+export function moduleOnState(program: ExportedProgram, precision: (typeof PRECISIONS)[number]): ProgramModule {
+  const parts = partsOfProgram(program);
+  for (const { tensor } of parts.state.values()) moveToEngine(tensor);
+  for (const it of parts.constants.values()) if (it.kind === "tensor") moveToEngine(it.tensor);
+  return withEngine(
+    parts,
+    (it) => new ProgramModule(parts, it.runner("{}", RUN_MODES[0], precision).with_shared_state()),
+  );
 }
 
 /** Opens a program from the bytes of a `.pt2` archive or an `.fxg` file. */

@@ -28,8 +28,8 @@ const LEAF: TreeSpec = { type: undefined, context: undefined, children: [] };
  * `operator.getitem`, and all inputs tensors; parameters, buffers and constants become inputs of the program, as
  * `torch.export` has them.
  *
- * The engine runs such a program in one call, where a graph module is run operator by operator:
- * `programOf(gm).module()`. It holds a copy of the state. `programOf(gm).toFxg()` is a file that the command and Rust run.
+ * `programOf(gm).toFxg()` is a file that the command and Rust run; `programOf(gm).module()` holds a copy of the state. To run a graph module fast, whatever
+ * it calls, there is {@link compile}.
  *
  * @example
  * ```ts

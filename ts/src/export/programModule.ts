@@ -6,7 +6,7 @@
 import type { PlanReport as PlanContents } from "../../../bindings/plans.ts";
 import { call, type Engine, enterCallback, generation, leaveCallback } from "../engine/engine.ts";
 import { type LeafKind, moveToEngine, takeLeaves, withLeaves, wrapWords } from "../engine/tensors.ts";
-import type { EngineValue } from "../engine/values.ts";
+import { type EngineValue, ValueWriter } from "../engine/values.ts";
 import { fxError } from "../base/errors.ts";
 import { Float } from "../base/values.ts";
 import type { RunWatch } from "../fx/interpreter.ts";
@@ -104,18 +104,51 @@ export class ProgramModule implements Disposable {
   runFlat(leaves: readonly unknown[], watch: RunWatch = {}): EngineValue[] {
     checkOptions("runFlat", watch, WATCH);
     checkList("runFlat", "leaves", leaves);
-    relieveMemory();
-    const { parts, runner, milliseconds } = live(this);
-    const specs = parts.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");
-    const writes = call(() => runner.changes_inputs());
-    const given = leaves.some(isGivenArray) ? tensorsOf(leaves, specs, parts, writes) : leaves;
-    if (writes) for (const leaf of given) if (leaf instanceof Tensor) moveToEngine(leaf);
-    const kinds = specs.map((spec) => kindOf(spec.arg));
-    const outputs = whileRunning(this, () =>
-      takeLeaves(withLeaves(given, kinds, (words) => watched(runner, words, watch, milliseconds))),
+    return runLeaves(this, leaves, ({ runner, milliseconds }, words) =>
+      takeLeaves(watched(runner, words, watch, milliseconds)),
     );
-    // What an operator gives to another one says that it is a float; a result is for JavaScript, which has one number.
-    return outputs.map((it) => (it instanceof Float ? it.value : it));
+  }
+
+  /**
+   * Calls the program, and writes the tensors that it gives to these, in their order: of the same dtypes and sizes, each in memory that
+   * no other, no input and no tensor of the program looks at. What comes back is what a call gives, with these tensors in it. Where they lie
+   * row-major, a call makes none of its own for them: one that is repeated allocates nothing.
+   *
+   * @example
+   * ```ts
+   * const logits = torch.empty(1, 1000);
+   * for (const image of images) show(model.runInto([image], [logits]) as Tensor);
+   * ```
+   */
+  runInto(args: readonly unknown[], outputs: readonly Tensor[]): unknown {
+    checkList("runInto", "args", args);
+    const { parts } = live(this);
+    const signature = rootSignature(parts);
+    const results = this.runFlatInto(flattenCall(args, signature.inSpec, parts), outputs);
+    if (parts.graphSignature.outputSpecs.some(isGradient)) return results;
+    return unflatten(results, signature.outSpec, parts);
+  }
+
+  /** The same with the inputs as a flat list; it gives the outputs as one. */
+  runFlatInto(leaves: readonly unknown[], outputs: readonly Tensor[]): EngineValue[] {
+    checkList("runFlatInto", "leaves", leaves);
+    checkList("runFlatInto", "outputs", outputs);
+    for (const [at, it] of outputs.entries()) {
+      if (!(it instanceof Tensor)) throw fxError("InputType", `the output ${at} is no tensor`);
+    }
+    return runLeaves(this, leaves, ({ runner, milliseconds }, words) => {
+      if (milliseconds !== undefined) {
+        throw fxError("InvalidOption", "a run with a limit of `milliseconds` writes to no outputs", {
+          help: "leave out the limit, or call the module",
+        });
+      }
+      const written = new ValueWriter(moveToEngine);
+      for (const [at, it] of outputs.entries()) written.value(it, () => `output ${at}`);
+      return takeLeaves(
+        call(() => runner.run_into(words, written.finish())),
+        (place) => outputs[place] as Tensor,
+      );
+    });
   }
 
   /**
@@ -182,6 +215,25 @@ export class ProgramModule implements Disposable {
   [Symbol.dispose](): void {
     this.dispose();
   }
+}
+
+/** What `run` gives for these inputs, as JavaScript's values. */
+function runLeaves(
+  module: ProgramModule,
+  leaves: readonly unknown[],
+  run: (module: ReturnType<typeof live>, words: Uint32Array) => EngineValue[],
+): EngineValue[] {
+  relieveMemory();
+  const inside = live(module);
+  const { parts, runner } = inside;
+  const specs = parts.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");
+  const writes = call(() => runner.changes_inputs());
+  const given = leaves.some(isGivenArray) ? tensorsOf(leaves, specs, parts, writes) : leaves;
+  if (writes) for (const leaf of given) if (leaf instanceof Tensor) moveToEngine(leaf);
+  const kinds = specs.map((spec) => kindOf(spec.arg));
+  const outputs = whileRunning(module, () => withLeaves(given, kinds, (words) => run(inside, words)));
+  // What an operator gives to another one says that it is a float; a result is for JavaScript, which has one number.
+  return outputs.map((it) => (it instanceof Float ? it.value : it));
 }
 
 /** What the plan for these inputs is made of, with what `timed` tells of its steps. */

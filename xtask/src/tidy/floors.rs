@@ -39,7 +39,7 @@ const ROWS: &[(&str, u8)] = &[
     ("torch.ts", 14),
     ("index.ts", 15),
     ("cli", 16),
-    ("compile", 16),
+    ("evaluate", 16),
 ];
 
 /// Types that come from higher rows: the folder that reads one, the file that has it, and the reason.
