@@ -206,6 +206,50 @@ class GPT2(nn.Module):
         return F.linear(self.norm(self.blocks(x)), self.words.weight)
 
 
+class GPT2Step(nn.Module):
+    """One token of GPT-2 behind others, whose keys and values are in buffers of `n` positions, which the step writes to."""
+
+    def __init__(self, gpt2, n, past):
+        super().__init__()
+        self.gpt2 = gpt2
+        for at, cache in enumerate(past):
+            self.register_buffer(f"cache{at}", F.pad(cache, (0, 0, 0, n - cache.shape[2])))
+
+    def attend(self, at, q, k, v, position):
+        keys, values = getattr(self, f"cache{2 * at}"), getattr(self, f"cache{2 * at + 1}")
+        keys.index_copy_(2, position, k)
+        values.index_copy_(2, position, v)
+        mask = (torch.arange(keys.shape[2]) <= position)[None, None, None]
+        return F.scaled_dot_product_attention(q, keys, values, attn_mask=mask)
+
+    def forward(self, word, position):
+        gpt2 = self.gpt2
+        x = gpt2.words(word) + gpt2.positions(position)
+        for at, block in enumerate(gpt2.blocks):
+            q, k, v = (it.view(1, 1, block.n_heads, -1).transpose(1, 2) for it in block.qkv(block.norm1(x)).chunk(3, -1))
+            y = self.attend(at, q, k, v, position)
+            x = x + block.output(y.transpose(1, 2).flatten(2))
+            x = x + block.down(F.gelu(block.up(block.norm2(x)), approximate=block.approximate))
+        return F.linear(gpt2.norm(x), gpt2.words.weight)
+
+
+class GPT2Past(GPT2Step):
+    """The same as ONNX has it: keys and values are inputs, and results that are one position longer."""
+
+    def __init__(self, gpt2):
+        super().__init__(gpt2, 0, [])
+
+    def attend(self, at, q, k, v, position):
+        keys, values = (torch.cat(it, 2) for it in zip(self.past[2 * at : 2 * at + 2], (k, v)))
+        self.present += [keys, values]
+        return F.scaled_dot_product_attention(q, keys, values)
+
+    def forward(self, word, position, *past):
+        self.past, self.present = past, []
+        logits = super().forward(word, position)
+        return (logits, *self.present)
+
+
 class LlamaBlock(nn.Module):
     """One layer of a Llama: rotated queries and keys, keys and values that heads share, gated units."""
 
@@ -257,6 +301,17 @@ class Llama(nn.Module):
         for block in self.blocks:
             x = block(x, cos, sin)
         return self.head(self.norm(x))
+
+
+class Float16(nn.Module):
+    """A model in float16, whose results are float32."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model.half()
+
+    def forward(self, x):
+        return self.model(x).float()
 
 
 class Encoder(nn.Module):
@@ -327,7 +382,21 @@ def words(n, n_words):
     return torch.randint(n_words, (1, n))
 
 
-# The model and its inputs.
+def digits():
+    """The network of the examples, which was trained on handwritten digits."""
+    path = os.path.join(os.path.dirname(__file__), "../tests/fixtures/programs/digits_cnn/model.pt2")
+    return torch.export.unflatten(torch.export.load(path))
+
+
+def gpt2_step(n, at):
+    """A token at position `at` of `n`."""
+    gpt2 = GPT2()
+    past = [rand(1, 12, at, 64) for _ in range(24)]
+    inputs = [words(1, 50257), torch.tensor([at])]
+    return GPT2Step(gpt2, n, past), inputs, GPT2Past(gpt2), [*inputs, *past]
+
+
+# The model and its inputs; where ONNX has it otherwise, the model and the inputs of that too.
 WORKLOADS = {
     "mm512": lambda: (Call(torch.matmul), [rand(512, 512), rand(512, 512)]),
     "mm1024": lambda: (Call(torch.matmul), [rand(1024, 1024), rand(1024, 1024)]),
@@ -348,6 +417,11 @@ WORKLOADS = {
     "vit_b16": lambda: (ViT(), [rand(1, 3, 224, 224)]),
     "gpt2": lambda: (GPT2(), [words(64, 50257)]),
     "llama": lambda: (Llama(), [words(64, 16000)]),
+    "llama16_step": lambda: (Float16(Llama()), [words(1, 16000)]),
+    "digits": lambda: (digits(), [rand(1, 1, 8, 8)]),
+    "digits397": lambda: (digits(), [rand(397, 1, 8, 8)]),
+    "gpt2_step64": lambda: gpt2_step(128, 64),
+    "gpt2_step1024": lambda: gpt2_step(1024, 1023),
 }
 
 
@@ -364,22 +438,33 @@ def save_tensors(path, tensors):
         file.write(struct.pack("<Q", len(text)) + text + data)
 
 
+def made(name):
+    """The workload of this name: the model and its inputs, for PyTorch and for ONNX."""
+    torch.manual_seed(0)
+    module, inputs, *of_onnx = WORKLOADS[name]()
+    of_onnx = of_onnx or [module, inputs]
+    for it in (module, of_onnx[0]):
+        # A quantised graph is ready.
+        if not isinstance(it, torch.fx.GraphModule):
+            prepared(it)
+    return module, inputs, *of_onnx
+
+
 def main():
     out, *names = sys.argv[1:]
     os.makedirs(out, exist_ok=True)
     for name in names or WORKLOADS:
-        torch.manual_seed(0)
-        module, inputs = WORKLOADS[name]()
-        if not isinstance(module, torch.fx.GraphModule):
-            module = prepared(module)
+        module, inputs, onnx_module, onnx_inputs = made(name)
         base = os.path.join(out, name)
+        names_of = [f"in{at}" for at in range(len(onnx_inputs))]
         torch.export.save(torch.export.export(module, tuple(inputs)), base + ".pt2")
-        names_of = [f"in{at}" for at in range(len(inputs))]
         torch.onnx.export(
-            module, tuple(inputs), base + ".onnx", input_names=names_of, output_names=["out0"], dynamo=True,
-            external_data=False, verbose=False,
+            onnx_module, tuple(onnx_inputs), base + ".onnx", input_names=names_of, dynamo=True, external_data=False,
+            output_names=[f"out{at}" for at in range(25 if onnx_module is not module else 1)], verbose=False,
         )
         save_tensors(base + ".inputs.safetensors", dict(zip(names_of, inputs)))
+        if onnx_module is not module:
+            save_tensors(base + ".onnx.inputs.safetensors", dict(zip(names_of, onnx_inputs)))
         save_tensors(base + ".expected.safetensors", {"out0": module(*inputs)})
         print(name, flush=True)
 

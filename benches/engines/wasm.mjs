@@ -1,0 +1,24 @@
+/**
+ * Opens a workload on tracefx, which has one thread in WebAssembly.
+ *
+ * @module
+ */
+import { init, load, torch } from "../../ts/dist/index.js";
+
+/** @typedef {import("../../ts/dist/index.js").Tensor} Tensor */
+
+/** @type {(opening: import("./repeated.mjs").Opening) => Promise<import("./repeated.mjs").Run>} */
+export async function open({ read, inputs }) {
+  await init();
+  const program = await load(await read(".pt2"));
+  const module = program.module();
+  program.dispose();
+  // In the engine's memory, where results of other calls are.
+  const leaves = Array.from(inputs.values(), (it) => torch.clone(it));
+  return () => {
+    const output = /** @type {Tensor} */ (module.runFlat(leaves)[0]);
+    const data = /** @type {Float32Array} */ (output.data);
+    output.dispose();
+    return data;
+  };
+}
