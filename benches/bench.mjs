@@ -107,7 +107,9 @@ console.log(
     "The shortest call; until the first result; the most memory of the process\n",
 );
 const isDecoding = values.table === "decode";
-console.log(`| workload | engine | ms | ${own} / engine | peak | ${isDecoding ? "tokens/s | " : ""}first result, ms | MB |`);
+console.log(
+  `| workload | engine | ms | ${own} / engine | peak | ${isDecoding ? "tokens/s | " : ""}first result, ms | MB |`,
+);
 console.log(`|---|---|--:|--:|--:|${isDecoding ? "--:|" : ""}--:|--:|`);
 for (const name of workloads) {
   const flops = flopsOf(name);
