@@ -7,6 +7,8 @@ import type { DType } from "../../../bindings/dtypes.ts";
 import type { PRECISIONS } from "../../../bindings/command.ts";
 import { addContext, FxError } from "../base/errors.ts";
 import { Complex, DeviceArg, DTypeArg, Float, LayoutArg, MemoryFormatArg } from "../base/values.ts";
+import { callOperator } from "../engine/dispatch.ts";
+import { moveToEngine } from "../engine/tensors.ts";
 import type { EngineValue } from "../engine/values.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
 import { Interpreter, placeOf } from "../fx/interpreter.ts";
@@ -111,12 +113,9 @@ export class CompiledCall implements Disposable {
     const dims = sizes.map((it) => it.map((size) => (size === undefined ? Dim.AUTO : null)));
     const isDynamic = dims.flat().some((it) => it !== null);
     const options = { verify: false, checkSources: false } as const;
-    const program = exportProgram(
-      root,
-      inputs.tensors,
-      {},
-      isDynamic ? { ...options, dynamicShapes: [dims] } : options,
-    );
+    // An export tells tensors apart, so that of two that are one in this call, or one that the module holds, it would use one alone.
+    const examples = inputs.tensors.map((it) => callOperator("aten.alias", [it]) as Tensor);
+    const program = exportProgram(root, examples, {}, isDynamic ? { ...options, dynamicShapes: [dims] } : options);
     this.#graphModule = graphModule;
     this.#program = program;
     this.#inputs = inputs;
@@ -137,6 +136,7 @@ export class CompiledCall implements Disposable {
         return place < 0 ? held?.slice(FQN.length + 1) : place;
       });
     this.#module = moduleOnState(program, precision);
+    for (const it of examples) it.dispose();
   }
 
   /** Whether a size may be any. */
@@ -175,11 +175,20 @@ export class CompiledCall implements Disposable {
   }
 
   run(inputs: CallInputs): unknown {
-    return this.#output(inputs, () => this.#module.runFlat(inputs.tensors));
+    // As calls of operators do: what the graph gives may be a view of an input.
+    for (const it of inputs.tensors) moveToEngine(it);
+    const leaves = this.#explained(() => this.#module.runFlat(inputs.tensors));
+    const values = leaves.map((it, at) => {
+      const given = this.#given[at];
+      if (given === undefined) return it;
+      if (it instanceof Tensor) it.dispose();
+      return typeof given === "number" ? inputs.tensors[given] : tensorAt(this.#graphModule, given);
+    });
+    return this.#output(values);
   }
 
   runInto(inputs: CallInputs, outputs: readonly Tensor[]): unknown {
-    return this.#output(inputs, () => this.#module.runFlatInto(inputs.tensors, outputs));
+    return this.#output(this.#explained(() => this.#module.runFlatInto(inputs.tensors, outputs)));
   }
 
   explain(inputs: CallInputs): PlanReport {
@@ -190,28 +199,21 @@ export class CompiledCall implements Disposable {
     this.#module.dispose();
   }
 
-  #output(inputs: CallInputs, run: () => EngineValue[]): unknown {
-    let leaves: unknown[];
-    try {
-      leaves = run();
-    } catch (error) {
-      if (error instanceof FxError && error.node !== undefined) this.#explain(error, error.node);
-      throw error;
-    }
-    const values = leaves.map((it, at) => {
-      const given = this.#given[at];
-      if (given === undefined) return it;
-      const tensor = typeof given === "number" ? inputs.tensors[given] : tensorAt(this.#graphModule, given);
-      if (it instanceof Tensor && it !== tensor) it.dispose();
-      return tensor;
-    });
-    return this.#graphModule.graph.processOutputs(treeUnflatten(values, this.#outSpec) as never);
+  #output(leaves: readonly unknown[]): unknown {
+    return this.#graphModule.graph.processOutputs(treeUnflatten(leaves, this.#outSpec) as never);
   }
 
-  /** Adds the user's line to an error in a node of the program. */
-  #explain(error: FxError, name: string): void {
-    const node = Array.from(this.#program.graph.nodes).find((it) => it.name === name);
-    if (node !== undefined) addContext(error, name, placeOf(node));
+  /** Runs it, and adds the user's line to an error in a node of the program. */
+  #explained(run: () => EngineValue[]): EngineValue[] {
+    try {
+      return run();
+    } catch (error) {
+      if (error instanceof FxError && error.node !== undefined) {
+        const node = Array.from(this.#program.graph.nodes).find((it) => it.name === error.node);
+        if (node !== undefined) addContext(error, node.name, placeOf(node));
+      }
+      throw error;
+    }
   }
 }
 

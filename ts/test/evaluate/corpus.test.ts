@@ -1,10 +1,11 @@
-/** The recorded graphs that run, as generated code. */
+/** The recorded graphs that run, as generated code and as compiled modules. */
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { build } from "../../../tests/conformance/graphs/corpus.mjs";
 import type { EncodedGraph } from "../../../tests/conformance/graphs/corpus.mjs";
 import { evaluateCode } from "../../src/evaluate/evaluateCode.ts";
 import { init } from "../../src/engine/engine.ts";
+import { compile } from "../../src/export/compile.ts";
 import { GraphModule } from "../../src/fx/graphModule.ts";
 import { loadGraphModule, saveGraphModule } from "../../src/save/graphModule.ts";
 import { tensorFromBytes } from "../../src/tensor/construct.ts";
@@ -43,6 +44,14 @@ describe.skipIf(isForbidden)("generated code gives what the interpreter gives", 
   test.each(cases)("$name", ({ before, options }) => {
     const gm = GraphModule.ofGraph(build(before));
     expect(plain(evaluateCode(gm)(...inputsOf(options)))).toEqual(plain(gm.forward(...inputsOf(options))));
+  });
+});
+
+describe("a compiled module gives the same", () => {
+  test.each(cases)("$name", ({ before, options }) => {
+    const gm = GraphModule.ofGraph(build(before));
+    using run = compile(gm, { precision: "strict" });
+    expect(plain(run(...inputsOf(options)))).toEqual(plain(gm.forward(...inputsOf(options))));
   });
 });
 

@@ -155,6 +155,39 @@ describe("a compiled module", () => {
     expect(() => run(torch.ones(3), torch.ones(4))).toThrow(/size/);
   });
 
+  test("tells inputs apart that are one tensor, or one that the module holds, in an earlier call", () => {
+    const gm = symbolicTrace(new Scale());
+    const both = symbolicTrace((x: Tensor, y: Tensor) => x.mul(2).sub(y));
+    using run = compile(gm);
+    using runBoth = compile(both);
+    const weight = gm.findAttribute("weight") as { readonly tensor: Tensor };
+    const [x, y] = [torch.randn(4), torch.randn(4)];
+    for (const it of [weight.tensor, x, y]) same(gm, run, it);
+    for (const [a, b] of [
+      [x, x],
+      [x, y],
+      [y, y],
+      [y, x],
+    ] as const)
+      same(both, runBoth, a, b);
+  });
+
+  test("gives tensors that there are as the module does", () => {
+    class Held extends nn.Module {
+      scale = new Scale();
+      override forward(x: Tensor): unknown {
+        return [x, this.scale.weight, x.view(2, 2), x.mul(2)];
+      }
+    }
+    const gm = symbolicTrace(new Held());
+    using run = compile(gm);
+    const x = tensor([1, 2, 3, 4], { dtype: "float32" });
+    const [given, held, view] = run(x) as Tensor[];
+    expect(given === x && held === (gm.findAttribute("scale.weight") as { readonly tensor: Tensor }).tensor).toBe(true);
+    view?.fill_(3);
+    expect(x.tolist()).toEqual([3, 3, 3, 3]);
+  });
+
   test("compiles a graph that wants to know a size for each", () => {
     const gm = symbolicTrace((x: Tensor) => x.view(-1, 6).add(torch.ones(1)));
     using run = compile(gm);
@@ -208,6 +241,17 @@ describe("state is that of the module", () => {
     const [x, y] = [torch.ones(3), torch.ones(3)];
     expect(plain(run(x))).toEqual(plain(gm.forward(y)));
     expect(plain(x)).toEqual(plain(y));
+  });
+
+  test("random numbers are those that the module draws", () => {
+    const gm = symbolicTrace(new nn.Sequential(new nn.Linear(4, 4), new nn.Dropout(0.5)));
+    using run = compile(gm, { precision: "strict" });
+    const x = torch.randn(8, 4);
+    const seeded = (act: (x: Tensor) => unknown): unknown => {
+      torch.manualSeed(3);
+      return plain([act(x), act(x)]);
+    };
+    expect(seeded(run)).toEqual(seeded((it) => gm.forward(it)));
   });
 
   test("edits of the graph are seen", () => {

@@ -1,7 +1,7 @@
 /** Exported programs, interpreted operator by operator. */
 import { beforeAll, expect, test } from "vitest";
 import { evaluateCode } from "../../src/evaluate/evaluateCode.ts";
-import { type ExportedProgram, init, Interpreter, Tensor } from "../../src/index.ts";
+import { compile, type ExportedProgram, init, Interpreter, Tensor } from "../../src/index.ts";
 import { isForbidden } from "../evaluate/forbidden.ts";
 import { largestDifference, open, tensorsOf } from "../export/fixtures.ts";
 
@@ -60,4 +60,6 @@ test.each(PROGRAMS)("%s gives PyTorch's numbers", async (name) => {
   const inputs = inputsOf(program, numbered(`${name}/inputs.safetensors`));
   check(new Interpreter(program.graphModule).run(...inputs));
   if (!isForbidden) check(evaluateCode(program.graphModule)(...inputs));
+  using compiled = compile(program.graphModule);
+  check(compiled(...inputs));
 });
