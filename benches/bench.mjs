@@ -98,7 +98,6 @@ const threads = (values.threads ?? table.threads).split(",");
 const [own = ""] = engines;
 prepare();
 
-const rounds = (/** @type {string} */ name) => Number(name === "mm1024" ? 2 : values.rounds);
 const product = measured("mm1024", [own], threads[0] ?? "1").get(own);
 const perThread = product === undefined ? Number.NaN : flopsOf("mm1024") / product.ms / Number(threads[0] ?? 1);
 
@@ -179,7 +178,7 @@ function measured(name, able, n) {
   const best = new Map();
   /** @type {Set<string>} */
   const failed = new Set();
-  for (let round = 0; round < rounds(name); round++) {
+  for (let round = 0; round < Number(values.rounds); round++) {
     for (const engine of able.filter((it) => !failed.has(it))) {
       const args = [path("measure.mjs"), engine, join(models, name), n, values.seconds, peers, values.python];
       try {
@@ -199,8 +198,9 @@ function measured(name, able, n) {
         if (engine === own) throw error;
         failed.add(engine);
         best.delete(engine);
-        const said = /** @type {{ stderr?: string, message: string }} */ (error);
-        console.error(`${engine} in ${name}: ${(said.stderr || said.message).trim().split("\n").slice(-3).join(" ")}`);
+        const { stderr, message } = /** @type {{ stderr?: string, message: string }} */ (error);
+        const lines = (stderr || message).trim().split("\n");
+        console.error(`${engine} in ${name}: ${lines.find((it) => /error/i.test(it)) ?? lines[0]}`);
       }
     }
   }

@@ -29,21 +29,29 @@ const FQN = "graph_module";
 export class CallInputs {
   readonly tensors: readonly Tensor[];
   readonly #leaves: readonly unknown[];
-  readonly #spec: PytreeSpec;
+  /** How they are nested; `undefined` for tensors alone, of which there is nothing to say. */
+  readonly #spec: PytreeSpec | undefined;
 
   constructor(given: readonly unknown[]) {
+    if (given.every((it) => it instanceof Tensor)) {
+      this.#leaves = this.tensors = given;
+      return;
+    }
     [this.#leaves, this.#spec] = treeFlatten(given);
     this.tensors = this.#leaves.filter((it) => it instanceof Tensor);
   }
 
   /** Whether a call with these is one like that with the others, but for the tensors. */
   isLike(others: CallInputs): boolean {
-    if (this.#leaves.length !== others.#leaves.length || !this.#spec.equals(others.#spec)) return false;
+    if (this.#leaves.length !== others.#leaves.length) return false;
+    if (this.#spec === undefined || others.#spec === undefined) return this.#spec === others.#spec;
+    if (!this.#spec.equals(others.#spec)) return false;
     return this.#leaves.every((it, at) => isSameConstant(it, others.#leaves[at]));
   }
 
   /** The same arguments with other tensors. */
   with(tensors: readonly unknown[]): readonly unknown[] {
+    if (this.#spec === undefined) return tensors;
     let next = 0;
     const leaves = this.#leaves.map((it) => (it instanceof Tensor ? tensors[next++] : it));
     return treeUnflatten(leaves, this.#spec) as unknown[];
@@ -200,7 +208,8 @@ export class CompiledCall implements Disposable {
   }
 
   #output(leaves: readonly unknown[]): unknown {
-    return this.#graphModule.graph.processOutputs(treeUnflatten(leaves, this.#outSpec) as never);
+    const output = this.#outSpec.isLeaf ? leaves[0] : treeUnflatten(leaves, this.#outSpec);
+    return this.#graphModule.graph.processOutputs(output as never);
   }
 
   /** Runs it, and adds the user's line to an error in a node of the program. */
