@@ -51,6 +51,18 @@ test("a plan that is watched tells each step, stops, and runs again", async () =
   expect((planned(image) as Tensor).shape).toEqual([1, 10]);
 });
 
+test("results are written to tensors that there are", async () => {
+  const program = await open("digits_cnn");
+  using planned = program.module();
+  const images = tensorsOf("digits_cnn/inputs.safetensors").get("in0") as Tensor;
+  const logits = torch.empty(images.shape[0] as number, 10);
+  expect(planned.runInto([images], [logits])).toBe(logits);
+  expect(logits.tolist()).toEqual((planned(images) as Tensor).tolist());
+  expect(planned.runFlatInto([images], [logits])).toEqual([logits]);
+  const error = await refusal(() => planned.runInto([images], [torch.empty(1)]));
+  expect([error.kind, error.reason]).toEqual(["InvalidArgument", expect.stringContaining("output 0")]);
+});
+
 test("a mode that there is not is refused", async () => {
   const program = await open("digits_cnn");
   const error = await refusal(() => program.module({ mode: "eager" as never }));
