@@ -32,6 +32,8 @@ interface Inside {
   abandoned: EngineRunner | undefined;
   /** How long a run may take. */
   readonly milliseconds: number | undefined;
+  /** Whether a run may write to what it is given, once one has ended: operators of the user's may be defined until then. */
+  writes: boolean | undefined;
 }
 
 /** What a call of a program is compiled to, and what its steps take; as text it is a table. */
@@ -69,7 +71,15 @@ export class ProgramModule implements Disposable {
   constructor(parts: ProgramParts, runner: EngineRunner, milliseconds?: number) {
     const self = ((...args: unknown[]) => self.forward(...args)) as unknown as ProgramModule;
     Object.setPrototypeOf(self, new.target.prototype);
-    insides.set(self, { parts, runner, generation: generation(), milliseconds, running: 0, abandoned: undefined });
+    insides.set(self, {
+      parts,
+      runner,
+      generation: generation(),
+      milliseconds,
+      running: 0,
+      abandoned: undefined,
+      writes: undefined,
+    });
     // An instance is a function, so that it can be called.
     return self;
   }
@@ -227,11 +237,13 @@ function runLeaves(
   const inside = live(module);
   const { parts, runner } = inside;
   const specs = parts.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");
-  const writes = call(() => runner.changes_inputs());
+  const known = insides.get(module) as Inside;
+  const writes = known.writes ?? call(() => runner.changes_inputs());
   const given = leaves.some(isGivenArray) ? tensorsOf(leaves, specs, parts, writes) : leaves;
   if (writes) for (const leaf of given) if (leaf instanceof Tensor) moveToEngine(leaf);
   const kinds = specs.map((spec) => kindOf(spec.arg));
   const outputs = whileRunning(module, () => withLeaves(given, kinds, (words) => run(inside, words)));
+  known.writes = writes;
   // What an operator gives to another one says that it is a float; a result is for JavaScript, which has one number.
   return outputs.map((it) => (it instanceof Float ? it.value : it));
 }
