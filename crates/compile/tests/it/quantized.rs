@@ -1,6 +1,7 @@
 //! Quantised networks: their convolutions and products are steps of integers.
 
 use crate::reference::{Net, check, noise, snapshot};
+use proptest::prelude::*;
 use tracefx_compile::Precision;
 use tracefx_core::{DType, Tensor};
 use tracefx_ir::{Arg, NodeId};
@@ -32,9 +33,13 @@ impl Net {
 
     /// The numbers of filters with a scale for each.
     fn filters(&mut self, sizes: &[usize]) -> NodeId {
+        self.filters_of(sizes, |at| 0.002 + at as f32 * 1e-4)
+    }
+
+    fn filters_of(&mut self, sizes: &[usize], scale: impl Fn(usize) -> f32) -> NodeId {
         let n: usize = sizes.iter().product();
         let integers: Vec<i8> = (0..n).map(|at| (at * 89 % 256) as u8 as i8).collect();
-        let scales: Vec<f32> = (0..sizes[0]).map(|at| 0.002 + at as f32 * 1e-4).collect();
+        let scales: Vec<f32> = (0..sizes[0]).map(scale).collect();
         let zeros: Vec<i64> = (0..sizes[0]).map(|at| (at % 2) as i64).collect();
         let integers = self.constant(Tensor::from_slice(&integers, sizes).unwrap());
         let scales = self.constant(Tensor::from_slice(&scales, &sizes[..1]).unwrap());
@@ -196,4 +201,96 @@ fn what_is_no_quantised_convolution_stays_one_of_numbers() {
     let x = net.aten("relu.default", vec![x.into()]);
     let y = net.conv_of(x, [4, 4, 3], 1, 1);
     check_steps(net, &[y], Precision::Fast, 0);
+}
+
+/// A block of a random network, which begins and ends with integers.
+#[derive(Clone, Debug)]
+struct Block {
+    dtype: DType,
+    kind: usize,
+    kernel: usize,
+    stride: i64,
+    groups: usize,
+    zero: i64,
+    /// Whether numbers are rounded before a sum.
+    is_rounded: bool,
+    has_residual: bool,
+    /// Whether the sum reads the same numbers as the convolution.
+    is_shared: bool,
+    limits: usize,
+}
+
+fn block() -> impl Strategy<Value = Block> {
+    let flags = any::<[bool; 3]>();
+    let sizes = (0..8usize, prop::sample::select(vec![1usize, 3]), 1..3i64, prop::sample::select(vec![1usize, 2, 4]));
+    (prop::sample::select(vec![UNSIGNED, SIGNED]), sizes, 0..128i64, flags, 0..3usize).prop_map(
+        |(dtype, (kind, kernel, stride, groups), zero, [is_rounded, has_residual, is_shared], limits)| {
+            let zero = zero - if dtype == SIGNED { 64 } else { 0 };
+            Block { dtype, kind, kernel, stride, groups, zero, is_rounded, has_residual, is_shared, limits }
+        },
+    )
+}
+
+/// The integers behind a block, with the parameters that they have. Scales are powers of two, so that sums are exact in float32 too.
+fn add_block(
+    net: &mut Net,
+    x: NodeId,
+    (parameters, dtype): (Parameters, DType),
+    it: &Block,
+) -> (NodeId, (Parameters, DType)) {
+    let numbers = net.dequantize(x, parameters, dtype);
+    let pair = |it: i64| Arg::List(vec![Arg::Int(it); 2]);
+    let (next, scale) = ((0.5, it.zero), |at: usize| if at % 2 == 0 { 1.0 / 1024.0 } else { 1.0 / 512.0 });
+    if it.kind == 0 {
+        let pooled = net.aten("max_pool2d.default", vec![numbers.into(), pair(3), pair(it.stride), pair(1)]);
+        return (net.quantize(pooled, parameters, dtype), (parameters, dtype));
+    }
+    let weight = net.filters_of(&[4, 4 / it.groups, it.kernel, it.kernel], scale);
+    let bias = Tensor::from_slice(&[0.5f32, -1.25, 0.0, 3.0], &[4]).unwrap();
+    let bias = net.constant(bias);
+    let stride = if it.has_residual { 1 } else { it.stride };
+    let options = [pair(stride), pair(it.kernel as i64 / 2), pair(1), Arg::Int(it.groups as i64)];
+    let args = [numbers.into(), weight.into(), bias.into()].into_iter().chain(options).collect();
+    let mut y = net.aten("conv2d.default", args);
+    if it.has_residual {
+        if it.is_rounded {
+            y = net.quantized(y, (0.25, 7), it.dtype);
+        }
+        let other = if it.is_shared { numbers } else { net.dequantize(x, parameters, dtype) };
+        y = net.aten("add.Tensor", vec![y.into(), other.into()]);
+    }
+    y = match it.limits {
+        0 => y,
+        1 => net.aten("relu.default", vec![y.into()]),
+        _ => net.aten("hardtanh.default", vec![y.into(), Arg::Int(-1), Arg::Int(6)]),
+    };
+    (net.quantize(y, next, it.dtype), (next, it.dtype))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_networks_give_what_the_interpreter_gives(blocks in prop::collection::vec(block(), 1..5), ends in 0..3usize) {
+        let mut net = Net::new();
+        let x = net.graph.placeholder("x");
+        let mut integers = (net.quantize(x, (1.0 / 64.0, 60), UNSIGNED), ((1.0 / 64.0, 60), UNSIGNED));
+        for block in &blocks {
+            integers = add_block(&mut net, integers.0, integers.1, block);
+        }
+        let (x, (parameters, dtype)) = integers;
+        let y = net.dequantize(x, parameters, dtype);
+        let y = match ends {
+            0 => y,
+            1 => net.aten("sigmoid.default", vec![y.into()]),
+            _ => {
+                let weight = net.filters_of(&[3, 4], |_| 0.25);
+                let y = net.aten("permute.default", vec![y.into(), Arg::List([0, 2, 3, 1].map(Arg::Int).to_vec())]);
+                net.aten("linear.default", vec![y.into(), weight.into()])
+            }
+        };
+        let text = check(&net.finish(&[y]), &[noise(&[2, 4, 6, 7], 0)], Precision::Fast).to_string();
+        let n_convolutions = blocks.iter().filter(|it| it.kind > 0).count();
+        prop_assert!(text.matches("= quantized_convolution(").count() >= n_convolutions, "{text}");
+    }
 }
