@@ -119,3 +119,87 @@ impl<T> From<QuantizedConvolution<T>> for Fused<T> {
         Fused::QuantizedConvolution(Box::new(step))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Action, Buffer, Operand, Plan, TensorId, TensorView};
+    use tracefx_core::DType;
+
+    type Step = QuantizedConvolution<TensorId>;
+
+    /// A convolution of uint8 images with int8 filters, with all that may follow.
+    fn plan(change: impl FnOnce(&mut Step, &mut Plan)) -> Plan {
+        let mut plan = Plan::default();
+        let tensors = [
+            (DType::UInt8, &[1, 4, 4, 3][..]),
+            (DType::UInt8, &[1, 5, 5, 3]),
+            (DType::Int8, &[3, 3, 2, 2]),
+            (DType::Int64, &[3]),
+            (DType::Float32, &[3]),
+            (DType::Int8, &[1, 4, 4, 3]),
+        ];
+        for (at, (dtype, sizes)) in tensors.into_iter().enumerate() {
+            let buffer = if at == 0 { Buffer::Result } else { Buffer::Input(at as u32 - 1) };
+            let buffer = plan.add_buffer(buffer);
+            let sizes: Vec<tracefx_sym::SymInt> = sizes.iter().map(|it| (*it as i64).into()).collect();
+            let id = plan.add_tensor(TensorView::row_major(buffer, dtype, &sizes));
+            if at > 0 {
+                plan.inputs.push(Operand::Tensor(id));
+            }
+        }
+        plan.output = Operand::Tensor(TensorId(0));
+        let [result, input, weight, zeros, numbers, residual] = [0, 1, 2, 3, 4, 5].map(TensorId);
+        let mut step = QuantizedConvolution {
+            input,
+            zero_point: 3,
+            weight,
+            weight_zero_points: Some(zeros),
+            window: Window { stride: [1; 2], padding: [0; 2], dilation: [1; 2], groups: 1 },
+            scale: 0.5,
+            scales: Some(numbers),
+            bias: Some(numbers),
+            inner: Some(Rounding { scale: 0.25, zero_point: -5, min: -128, max: 127 }),
+            residual: Some(QuantizedResidual { tensor: residual, scale: 0.125, zero_point: 1 }),
+            limits: [0.0, 6.0],
+            rounding: Some(Rounding { scale: 0.1, zero_point: 7, min: 0, max: 255 }),
+            result,
+        };
+        change(&mut step, &mut plan);
+        plan.push("conv2d", Action::Fused(step.into()));
+        plan
+    }
+
+    #[test]
+    fn a_step_prints_what_it_takes() {
+        let plan = plan(|_, _| {});
+        plan.validate().unwrap();
+        assert_eq!(
+            plan.to_string().lines().nth(1).unwrap().trim(),
+            "%0: u8[1, 4, 4, 3] = quantized_convolution(%1 - 3, %2, weight_zero_points=%3, stride=[1, 1], padding=[0, 0], \
+             dilation=[1, 1], groups=1, scale=0.5, scales=%4, bias=%4, inner=x / 0.25 + -5 in -128..=127, \
+             residual=(%5 - 1) * 0.125, limits=[0.0, 6.0], rounding=x / 0.1 + 7 in 0..=255)  # conv2d"
+        );
+    }
+
+    #[test]
+    fn steps_whose_tensors_do_not_fit_are_refused() {
+        type Change = fn(&mut Step, &mut Plan);
+        let cases: [(Change, &str); 10] = [
+            (|it, _| it.window.groups = 2, "sizes do not fit"),
+            (|it, _| it.zero_point = 256, "no images and filters of 8 bits"),
+            (|it, _| it.input = it.weight, "sizes do not fit"),
+            (|_, plan| plan.tensors[2].dtype = DType::UInt8, "no images and filters of 8 bits"),
+            (|it, _| it.scales = it.weight_zero_points, "is not a number for each of 3 filters"),
+            (|it, _| it.residual.as_mut().unwrap().zero_point = 128, "is not like the result"),
+            (|it, _| it.rounding = None, "cannot be the result"),
+            (|it, _| it.rounding.as_mut().unwrap().min = -1, "are no integers of 0..=255"),
+            (|it, _| it.inner.as_mut().unwrap().scale = 0.0, "are no integers of -128..=255"),
+            (|it, _| it.limits = [1.0, 0.0], "are no limits"),
+        ];
+        for (change, words) in cases {
+            let problem = plan(change).validate().unwrap_err();
+            assert!(problem.message().contains(words), "{problem:?}");
+        }
+    }
+}

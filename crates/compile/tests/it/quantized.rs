@@ -240,7 +240,7 @@ fn add_block(
 ) -> (NodeId, (Parameters, DType)) {
     let numbers = net.dequantize(x, parameters, dtype);
     let pair = |it: i64| Arg::List(vec![Arg::Int(it); 2]);
-    let (next, scale) = ((0.5, it.zero), |at: usize| if at % 2 == 0 { 1.0 / 1024.0 } else { 1.0 / 512.0 });
+    let (next, scale) = ((0.5, it.zero), |at: usize| if at.is_multiple_of(2) { 1.0 / 1024.0 } else { 1.0 / 512.0 });
     if it.kind == 0 {
         let pooled = net.aten("max_pool2d.default", vec![numbers.into(), pair(3), pair(it.stride), pair(1)]);
         return (net.quantize(pooled, parameters, dtype), (parameters, dtype));

@@ -302,10 +302,37 @@ impl Gather<'_> {
                 let (left, taps) = taps.split_at_mut(before * n_in);
                 let (seen, right) = taps.split_at_mut(from.len());
                 left.fill(padding);
-                seen.iter_mut().zip(from).for_each(|(to, it)| *to = element(*it));
+                convert(from, seen, &element);
                 right.fill(padding);
             }
         }
+    }
+}
+
+/// Gives integers of eight bits as other elements, of which there are as many.
+#[inline(always)]
+fn convert<T>(from: &[u8], to: &mut [T], element: &impl Fn(u8) -> T) {
+    if from.len() >= 32 {
+        convert_in::<32, T>(from, to, element);
+    } else if from.len() >= 8 {
+        convert_in::<8, T>(from, to, element);
+    } else {
+        to.iter_mut().zip(from).for_each(|(to, it)| *to = element(*it));
+    }
+}
+
+/// As [`convert`], some at a time. The last ones overlap: of rows as short as those of a first
+/// layer, a remainder would take most of the time.
+#[inline(always)]
+fn convert_in<const N: usize, T>(from: &[u8], to: &mut [T], element: &impl Fn(u8) -> T) {
+    let each = |from: &[u8; N], to: &mut [T; N]| {
+        for at in 0..N {
+            to[at] = element(from[at]);
+        }
+    };
+    from.as_chunks().0.iter().zip(to.as_chunks_mut().0).for_each(|(from, to)| each(from, to));
+    if let (Some(from), Some(to)) = (from.last_chunk(), to.last_chunk_mut()) {
+        each(from, to);
     }
 }
 
