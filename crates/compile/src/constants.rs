@@ -101,8 +101,9 @@ fn computed(
     let mut part = Plan { output, tensors: plan.tensors.clone(), buffers: plan.buffers.clone(), ..Plan::default() };
     let own = (0..plan.steps.len()).filter(|it| steps.contains(it)).map(|it| plan.steps[it].clone());
     part.steps = own.collect();
-    // What a run is given, they do not read.
-    part.buffers.iter_mut().filter(|it| matches!(it, Buffer::Input(_))).for_each(|it| *it = Buffer::Scratch);
+    // What a run is given they do not read, and what it gives they do not write.
+    let is_outer = |it: &Buffer| matches!(it, Buffer::Input(_) | Buffer::Result);
+    part.buffers.iter_mut().filter(|it| is_outer(it)).for_each(|it| *it = Buffer::Scratch);
     for id in kept {
         part.buffers[plan.tensor(*id).buffer.0 as usize] = Buffer::Result;
     }

@@ -5,6 +5,7 @@ use crate::epilogue::{call, tensor};
 use crate::loops::COPIES;
 use crate::uses::{Uses, any_within, drop_steps, held};
 use std::collections::{HashMap, HashSet};
+use tracefx_core::DType;
 use tracefx_ops::Registry;
 use tracefx_plan::{Action, Buffer, Extent, Operand, Plan, Step, TensorId, TensorView};
 use tracefx_sym::SymInt;
@@ -72,6 +73,13 @@ fn slices(plan: &Plan, at: usize) -> Option<Vec<(TensorId, TensorView)>> {
 pub(crate) fn read_at_source(plan: &mut Plan, registry: &Registry) {
     let uses = Uses::of(plan, registry);
     let is_held = held(plan, registry);
+    // Offsets count elements of one dtype.
+    let mut dtypes: Vec<Option<DType>> = vec![None; plan.buffers.len()];
+    let mut is_of_several = vec![false; plan.buffers.len()];
+    for view in &plan.tensors {
+        let buffer = view.buffer.0 as usize;
+        is_of_several[buffer] |= *dtypes[buffer].get_or_insert(view.dtype) != view.dtype;
+    }
     // Of each buffer that is a copy, the tensor that it is one of. Where that is a copy too, it has been replaced before.
     let mut sources: HashMap<usize, TensorId> = HashMap::new();
     let mut dropped = HashSet::new();
@@ -81,7 +89,8 @@ pub(crate) fn read_at_source(plan: &mut Plan, registry: &Registry) {
         let (source, copy) = (plan.tensor(from), plan.tensor(to));
         let buffer = copy.buffer.0 as usize;
         let used = uses.buffer(copy.buffer);
-        let is_inner = matches!(plan.buffers[buffer], Buffer::Scratch) && !used.is_outer && !is_held[buffer];
+        let is_inner = matches!(plan.buffers[buffer], Buffer::Scratch) && !used.is_outer && !is_of_several[buffer];
+        let is_inner = is_inner && !is_held[buffer] && !is_held[source.buffer.0 as usize];
         let is_as_there = source.sizes == copy.sizes && copy.offset.as_int() == Some(0);
         let lies_so = |it: &TensorView| it.known().as_ref().is_some_and(Extent::is_row_major);
         let last = used.readers.last().copied().unwrap_or(at);

@@ -28,7 +28,8 @@ pub(crate) fn channels_last(plan: &mut Plan, registry: &Registry, kernels: &Kern
         return;
     }
     let mut inner: HashSet<usize> = found.iter().flat_map(|it| it.steps.iter().copied()).collect();
-    inner.extend(unneeded(plan, &uses, &inner, found.iter().flat_map(|it| &it.sources)));
+    let read = found.iter().flat_map(Found::images).map(|it| plan.tensor(it).buffer).collect();
+    inner.extend(unneeded(plan, &uses, &inner, &read, found.iter().flat_map(|it| &it.sources)));
     let at_last: HashMap<usize, Found> = found.into_iter().map(|it| (it.last(), it)).collect();
     let mut views = vec![Vec::new(); plan.buffers.len()];
     let mut note = |id: TensorId| views[plan.tensor(id).buffer.0 as usize].push(id);
@@ -195,7 +196,7 @@ struct Layout<'a> {
     /// The buffers that are channels-last.
     region: HashSet<BufferId>,
     /// Channels-last copies of tensors.
-    copies: HashMap<(BufferId, Extent), TensorId>,
+    copies: HashMap<(BufferId, DType, Extent), TensorId>,
 }
 
 impl Layout<'_> {
@@ -268,7 +269,10 @@ impl Layout<'_> {
         let view = self.plan.tensor(input);
         let sizes = view.known()?.sizes;
         let [n, c, h, w] = sizes[..].try_into().ok()?;
-        let is_image = self.region.contains(&view.buffer) && op == "aten.mean.dim" && are_image_dims(dims);
+        let is_image = self.region.contains(&view.buffer)
+            && view.dtype == DType::Float32
+            && op == "aten.mean.dim"
+            && are_image_dims(dims);
         if !is_image || dense_sizes(self.plan, result)?.iter().product::<usize>() != n * c {
             return None;
         }
@@ -316,7 +320,7 @@ impl Layout<'_> {
         let images = self.permuted(id);
         let view = self.plan.tensor(images);
         let Some(extent) = view.known().filter(|it| !it.is_row_major()) else { return images };
-        let key = (view.buffer, extent);
+        let key = (view.buffer, view.dtype, extent);
         // A copy is good for as long as nobody writes to what it is a copy of.
         let n_writers = usize::from(!matches!(self.plan.buffer(view.buffer), Buffer::Input(_) | Buffer::Constant(_)));
         let is_fixed = self.uses.writers(self.plan, view.buffer).len() <= n_writers;

@@ -32,7 +32,8 @@ use tracefx_plan::{Action, Plan};
 pub enum Precision {
     /// Nothing: each operator is rounded as it is by itself.
     Strict,
-    /// The last bits: batch normalisations are folded into weights, factors of queries and keys are one, and sums have other orders, and activations behind products and convolutions are rounded less often. Beside a number that is not finite, or very large,
+    /// The last bits: batch normalisations are folded into weights, factors of queries and keys are one, sums have other orders, and activations behind
+    /// products and convolutions are rounded less often. What a quantised convolution rounds to integers may be the next one where it lies halfway. Beside a number that is not finite, or very large,
     /// a convolution may give what is no number, or fewer digits, at up to six places around it (Winograd's algorithm).
     #[default]
     Fast,

@@ -12,10 +12,13 @@ use tracefx_plan::{Action, Fused, Operand, Plan, Product, QuantizedConvolution, 
 pub(crate) fn products(plan: &mut Plan, registry: &Registry) {
     let uses = Uses::of(plan, registry);
     let (mut inner, mut sources, mut at_last) = (HashSet::new(), Vec::new(), HashMap::new());
+    let mut read = HashSet::new();
     for at in 0..plan.steps.len() {
         match product(plan, &uses, &inner, at) {
             Some(Found::Floats(found)) => {
                 inner.extend(found.chain.steps.iter().copied());
+                let reads = [found.lhs].into_iter().chain(found.chain.epilogue.residual);
+                read.extend(reads.map(|it| plan.tensor(it).buffer));
                 at_last.insert(found.chain.last(), Found::Floats(found));
             }
             Some(Found::Integers(found)) => {
@@ -26,7 +29,7 @@ pub(crate) fn products(plan: &mut Plan, registry: &Registry) {
             None => {}
         }
     }
-    inner.extend(unneeded(plan, &uses, &inner, sources.iter()));
+    inner.extend(unneeded(plan, &uses, &inner, &read, sources.iter()));
     for (at, mut step) in std::mem::take(&mut plan.steps).into_iter().enumerate() {
         match at_last.remove(&at) {
             Some(found) => {

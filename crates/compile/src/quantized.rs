@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use tracefx_core::DType;
 use tracefx_plan::{
-    Activation, Buffer, Operand, Plan, Pool, QuantizedConvolution, QuantizedResidual, Rounding, TensorId, TensorView,
-    Window,
+    Activation, Buffer, BufferId, Operand, Plan, Pool, QuantizedConvolution, QuantizedResidual, Rounding, TensorId,
+    TensorView, Window,
 };
 use tracefx_sym::SymInt;
 
@@ -142,11 +142,12 @@ pub(crate) fn pool(scope: Scope<'_>, at: usize, pool: Pool<TensorId>) -> Option<
     Some(Quantized { steps: tail.steps, sources: integers.steps, input, residual: None, result, step })
 }
 
-/// Those of the sources of steps whose numbers nobody needs any more.
+/// Those of the sources of steps whose numbers nobody needs any more: neither other steps nor what the steps read now.
 pub(crate) fn unneeded<'a>(
     plan: &Plan,
     uses: &Uses,
     steps: &HashSet<usize>,
+    read: &HashSet<BufferId>,
     sources: impl Iterator<Item = &'a usize>,
 ) -> HashSet<usize> {
     let mut sources: Vec<usize> = sources.copied().collect();
@@ -159,7 +160,9 @@ pub(crate) fn unneeded<'a>(
             let buffer = plan.tensor(id).buffer;
             let used = uses.buffer(buffer);
             let is_inner = matches!(plan.buffer(buffer), Buffer::Scratch) && !used.is_outer && used.writers == [at];
-            is_needed |= !is_inner || !used.readers.iter().all(|it| steps.contains(it) || res.contains(it));
+            is_needed |= !is_inner
+                || read.contains(&buffer)
+                || !used.readers.iter().all(|it| steps.contains(it) || res.contains(it));
         });
         if !is_needed {
             res.insert(at);
@@ -218,7 +221,7 @@ impl Scope<'_> {
         let is_weight = |id: TensorId| is_weight(self.plan, self.uses, id, DType::Float32, Some(&extent.sizes[..1]));
         if !is_image
             || result.dtype != DType::Float32
-            || n_terms > QuantizedConvolution::<Tensor>::MOST_TERMS
+            || !(1..=QuantizedConvolution::<Tensor>::MOST_TERMS).contains(&n_terms)
             || !bias.is_none_or(is_weight)
         {
             return None;
@@ -259,6 +262,12 @@ impl Scope<'_> {
         Some((at, op, args, result))
     }
 
+    /// The dtype of what a call gives.
+    fn dtype_of(&self, at: usize) -> Option<DType> {
+        let (_, _, results) = call(self.plan, at)?;
+        Some(self.plan.tensor(tensor(results.first())?).dtype)
+    }
+
     /// As [`Scope::maker`], of a tensor that is what the call gives.
     fn made(&self, id: TensorId) -> Option<(usize, &str, &[Operand])> {
         let (at, op, args, result) = self.maker(id)?;
@@ -272,7 +281,8 @@ impl Scope<'_> {
         let (second, op, args) = self.made(tensor(args.first())?)?;
         let zero_point = addend(op, args, "aten.sub")?;
         let (first, op, args) = self.made(tensor(args.first())?)?;
-        let integers = tensor(args.first()).filter(|_| is_conversion(op))?;
+        let converted = self.dtype_of(first)?;
+        let integers = tensor(args.first()).filter(|_| is_conversion(op) && converted == DType::Float32)?;
         let [from, seen, made] = [integers, numbers, made].map(|it| self.plan.tensor(it));
         let (least, largest) = range_of(from.dtype)?;
         let lies_alike = from.known()?.is_row_major() && made.known()?.is_row_major() && seen.known()?.is_row_major();
@@ -294,7 +304,7 @@ impl Scope<'_> {
             return None;
         }
         let mut res = Filters { integers: made, scale: 1.0, scales: None, zero_points: None, steps: vec![at] };
-        let n_filters = seen.known()?.sizes.first().copied()?;
+        let n_filters = [seen.known()?.sizes.first().copied()?, seen.sizes.len()];
         let mut rest = tensor(args.first())?;
         match factor(op, args) {
             Some(scale) => res.scale = scale,
@@ -313,10 +323,13 @@ impl Scope<'_> {
             let (at, op, args) = self.made(rest)?;
             rest = tensor(args.first())?;
             res.steps.push(at);
-            if addend(op, args, "aten.sub") == Some(0) || is_conversion(op) {
+            // Dtypes that hold all integers of eight bits, and their differences.
+            let is_wide = matches!(self.dtype_of(at)?, DType::Float32 | DType::Int16 | DType::Int32 | DType::Int64);
+            if addend(op, args, "aten.sub") == Some(0) || is_conversion(op) && is_wide {
                 continue;
             }
-            if op != "aten.sub.Tensor" || args.get(2) != Some(&Operand::Int(1)) || res.zero_points.is_some() {
+            if op != "aten.sub.Tensor" || !is_wide || args.get(2) != Some(&Operand::Int(1)) || res.zero_points.is_some()
+            {
                 return None;
             }
             let zeros = tensor(args.get(1))?;
@@ -328,14 +341,14 @@ impl Scope<'_> {
         (is_seen && integers.known()?.is_row_major()).then_some(res)
     }
 
-    /// Numbers of the program of which each filter has one: as many, along the first dimension of the filters.
-    fn each(&self, id: TensorId, dtype: DType, n_filters: usize) -> Option<TensorView> {
+    /// Numbers of the program of which each filter has one: as many, along the first of the dimensions of the filters.
+    fn each(&self, id: TensorId, dtype: DType, [n_filters, rank]: [usize; 2]) -> Option<TensorView> {
         if !is_weight(self.plan, self.uses, id, dtype, None) {
             return None;
         }
         let view = self.plan.tensor(id);
         let [first, rest @ ..] = &view.known()?.sizes[..] else { return None };
-        let is_along = *first == n_filters && rest.iter().all(|it| *it == 1) && (n_filters == 1 || !rest.is_empty());
+        let is_along = *first == n_filters && rest.iter().all(|it| *it == 1) && view.sizes.len() == rank;
         let one = |it: &[SymInt]| it[..1].to_vec();
         is_along.then(|| TensorView { sizes: one(&view.sizes), strides: one(&view.strides), ..view.clone() })
     }
@@ -384,6 +397,7 @@ impl<'a> Tail<'a> {
         // Numbers again, to which a residual is added.
         if self.rounding.is_some() && self.added().is_none() {
             (self.steps, self.result) = (steps, result);
+            (self.residual, self.sources) = (None, Vec::new());
         }
         if self.rounding.is_none() {
             let is_unlimited = self.limits == [f32::NEG_INFINITY, f32::INFINITY];
@@ -397,11 +411,12 @@ impl<'a> Tail<'a> {
     /// Takes the sum of a residual and of what numbers were rounded to.
     fn added(&mut self) -> Option<()> {
         let rounding = self.rounding?;
-        self.take(is_conversion)?;
+        self.take(is_conversion).filter(|()| self.is_float())?;
         let is_zero = |op: &str, args: &[Operand]| addend(op, args, "aten.sub") == Some(rounding.zero_point);
         self.take_with(|op, args| is_zero(op, args).then_some(()))?;
         let scale = self.take_with(factor)?;
-        self.add()?;
+        let is_same = (scale / rounding.scale - 1.0).abs() < 1e-12;
+        self.add().filter(|()| is_same && self.is_float())?;
         // Of limits of the numbers, those of the integers stay.
         let [min, max] = self.limits.map(|it| (f64::from(it) / rounding.scale).round_ties_even() as i32);
         let limit = |it: i32| it.saturating_add(rounding.zero_point).clamp(rounding.min, rounding.max);
@@ -482,6 +497,11 @@ impl<'a> Tail<'a> {
         self.steps.push(at);
         self.result = result;
         Some(res)
+    }
+
+    /// Whether what was computed last is of float32.
+    fn is_float(&self) -> bool {
+        self.scope.plan.tensor(self.result).dtype == DType::Float32
     }
 
     /// Whether a tensor is what was computed last.

@@ -85,7 +85,15 @@ impl Net {
             Arg::Node(self.aten("slice.Tensor", args))
         });
         let turned = self.aten("cat.default", vec![Arg::List(halves.into_iter().rev().collect()), Arg::Int(-1)]);
-        self.aten("view.default", vec![turned.into(), ints(&[1, 16, 64, 64])])
+        let images = self.aten("view.default", vec![turned.into(), ints(&[16, 64, 64])]);
+        // Parts that loops make in their places.
+        let parts = [(0, "exp.default"), (8, "tanh.default")].map(|(from, op)| {
+            let part = vec![images.into(), Arg::Int(0), Arg::Int(from), Arg::Int(from + 8)];
+            let part = self.aten("slice.Tensor", part);
+            Arg::Node(self.aten(op, vec![part.into()]))
+        });
+        let joined = self.aten("cat.default", vec![Arg::List(parts.to_vec()), Arg::Int(0)]);
+        self.aten("view.default", vec![joined.into(), ints(&[1, 16, 64, 64])])
     }
 
     fn finish(mut self, output: NodeId, input: &Tensor) -> Runner {

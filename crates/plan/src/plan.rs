@@ -151,20 +151,22 @@ impl Action {
         }
     }
 
+    /// Visits the tensors that it reads, some of them more than once.
+    pub fn for_each_read(&self, visit: &mut dyn FnMut(TensorId)) {
+        match self {
+            Action::Call { args, .. } | Action::Update { args, .. } => {
+                args.iter().for_each(|it| it.for_each_tensor(visit));
+            }
+            Action::Fused(it) => it.for_each_input(&mut |it| visit(*it)),
+            Action::Copy { from, .. } => visit(*from),
+            Action::ControlFlow { operands, .. } => operands.iter().for_each(|it| it.for_each_tensor(visit)),
+        }
+    }
+
     /// Visits the tensors that it reads or writes, some of them more than once.
     pub fn for_each_tensor(&self, visit: &mut dyn FnMut(TensorId)) {
-        match self {
-            Action::Call { args, results, .. } => args.iter().chain(results).for_each(|it| it.for_each_tensor(visit)),
-            Action::Update { args, .. } => args.iter().for_each(|it| it.for_each_tensor(visit)),
-            Action::Fused(it) => {
-                it.for_each_input(&mut |it| visit(*it));
-                it.for_each_result(&mut |it| visit(*it));
-            }
-            Action::Copy { from, to } => [*from, *to].into_iter().for_each(visit),
-            Action::ControlFlow { operands, results, .. } => {
-                operands.iter().chain([results]).for_each(|it| it.for_each_tensor(visit));
-            }
-        }
+        self.for_each_read(visit);
+        self.for_each_written(visit);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::reference::{Net, check, noise, snapshot};
 use tracefx_compile::Precision;
+use tracefx_core::DType;
 use tracefx_ir::{Arg, NodeId};
 
 fn cat(net: &mut Net, parts: &[NodeId], dim: i64) -> NodeId {
@@ -49,6 +50,21 @@ fn what_is_seen_in_other_sizes_is_copied() {
     let y = net.aten("neg.default", vec![y.into()]);
     let plan = check(&net.finish(&[y]), &[noise(&[2, 3, 4], 0)], Precision::Strict).to_string();
     assert!(plan.contains(" <- ") && !plan.contains("aten.reshape"), "{plan}");
+}
+
+/// Offsets count elements, which are smaller in another dtype.
+#[test]
+fn a_copy_that_is_seen_in_another_dtype_is_made() {
+    for dtype in [DType::Int16, DType::Float64] {
+        let mut net = Net::new();
+        let x = net.graph.placeholder("x");
+        let part = net.aten("slice.Tensor", vec![x.into(), Arg::Int(0), Arg::Int(4), Arg::Int(8)]);
+        let copy = net.aten("clone.default", vec![part.into()]);
+        let seen = net.aten("view.dtype", vec![copy.into(), Arg::DType(dtype)]);
+        let y = net.aten("to.dtype", vec![seen.into(), Arg::DType(DType::Float32)]);
+        let y = net.aten("sigmoid.default", vec![y.into()]);
+        check(&net.finish(&[y]), &[noise(&[8], 3)], Precision::Strict);
+    }
 }
 
 #[test]

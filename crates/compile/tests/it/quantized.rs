@@ -203,6 +203,77 @@ fn what_is_no_quantised_convolution_stays_one_of_numbers() {
     check_steps(net, &[y], Precision::Fast, 0);
 }
 
+#[test]
+fn numbers_that_are_made_with_another_scale_are_no_step() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let x = net.quantized(x, (1.0 / 64.0, 3), SIGNED);
+    let y = net.conv_of(x, [4, 4, 1], 1, 1);
+    let y = net.quantize(y, (0.125, 0), SIGNED);
+    let y = net.dequantize(y, (0.25, 0), SIGNED);
+    let y = net.aten("add.Tensor", vec![y.into(), x.into()]);
+    let text = check_steps(net, &[y], Precision::Fast, 1);
+    assert!(!text.contains("inner="), "{text}");
+}
+
+/// Factors of the input channels, and conversions that do not hold the integers.
+#[test]
+fn filters_that_are_made_otherwise_stay_numbers() {
+    let weight = Tensor::from_slice(&(0..16).map(|it| (it * 37 % 251) as u8 as i8).collect::<Vec<_>>(), &[4, 4, 1, 1]);
+    for (sizes, dtype) in [(&[4, 1, 1][..], DType::Float32), (&[1, 1], DType::Float32), (&[4, 1, 1, 1], DType::UInt8)] {
+        let mut net = Net::new();
+        let x = net.graph.placeholder("x");
+        let x = net.quantized(x, (0.01, 3), SIGNED);
+        let integers = net.constant(weight.clone().unwrap());
+        let n = sizes.iter().product();
+        let scales: Vec<f32> = (0..n).map(|it| 0.01 + it as f32 * 0.01).collect();
+        let scales = net.constant(Tensor::from_slice(&scales, sizes).unwrap());
+        let made = net.aten("to.dtype", vec![integers.into(), Arg::DType(dtype)]);
+        let made = net.aten("mul.Tensor", vec![made.into(), scales.into()]);
+        let y = net.aten("conv2d.default", vec![x.into(), made.into()]);
+        check_steps(net, &[y], Precision::Fast, 0);
+    }
+}
+
+#[test]
+fn numbers_may_be_read_by_steps_of_integers_and_of_numbers() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let x = net.quantized(x, (0.01, 3), SIGNED);
+    let y = net.conv_of(x, [4, 4, 3], 1, 1);
+    let (weight, other) = (net.weight(&[4, 4, 3, 3]), net.weight(&[4, 4, 1, 1]));
+    let pair = |it: i64| Arg::List(vec![Arg::Int(it); 2]);
+    let z = net.aten("conv2d.default", vec![x.into(), weight.into(), Arg::None, pair(1), pair(1)]);
+    let u = net.aten("conv2d.default", vec![z.into(), other.into()]);
+    let u = net.aten("add.Tensor", vec![u.into(), x.into()]);
+    check_steps(net, &[y, z, u], Precision::Fast, 1);
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let x = net.aten("reshape.default", vec![x.into(), Arg::List([10, 10].map(Arg::Int).to_vec())]);
+    let x = net.quantized(x, (0.01, 3), SIGNED);
+    let (weight, floats) = (net.filters(&[10, 10]), net.weight(&[10, 10]));
+    let y = net.aten("linear.default", vec![x.into(), weight.into()]);
+    let z = net.aten("linear.default", vec![x.into(), floats.into()]);
+    let z = net.aten("add.Tensor", vec![z.into(), x.into()]);
+    check_steps(net, &[y, z], Precision::Fast, 1);
+}
+
+#[test]
+fn means_of_integers_and_products_of_no_terms_are_those_of_operators() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let x = net.quantized(x, (0.01, 3), SIGNED);
+    let y = net.conv_of(x, [4, 4, 3], 1, 1);
+    let y = net.quantize(y, (0.01, 3), SIGNED);
+    let dims = Arg::List(vec![Arg::Int(2), Arg::Int(3)]);
+    let float = vec![("dtype".into(), Arg::DType(DType::Float32))];
+    let mean = net.graph.call_function("torch.ops.aten.mean.dim", vec![y.into(), dims], float);
+    let nothing = net.aten("slice.Tensor", vec![x.into(), Arg::Int(3), Arg::Int(0), Arg::Int(0)]);
+    let weight = net.filters(&[6, 0]);
+    let z = net.aten("linear.default", vec![nothing.into(), weight.into()]);
+    check_steps(net, &[mean, z], Precision::Fast, 1);
+}
+
 /// A block of a random network, which begins and ends with integers.
 #[derive(Clone, Debug)]
 struct Block {

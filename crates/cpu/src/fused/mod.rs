@@ -1,6 +1,6 @@
 //! Fused steps of compiled plans: convolutions of channels-last images and products of matrices in float32, whose weights are
-//! packed once, with bias, batch normalisation, residual and activation behind them; poolings, attention and
-//! normalisations.
+//! packed once, with bias, batch normalisation, residual and activation behind them; convolutions of integers of eight bits; poolings,
+//! gathers, attention, normalisations and loops.
 //!
 //! What is made once of the parameters of a step is a kernel of one of the families here; which one it is, their shapes decide.
 
@@ -36,7 +36,8 @@ const SAME: &str = "a step is run as what it was prepared as";
 /// Packs the parameters of a step.
 ///
 /// # Errors
-/// `NotImplemented` for other dtypes than float32, of products also than float16 and bfloat16; `OutOfMemory`.
+/// `NotImplemented` for other dtypes than float32, of products also than float16 and bfloat16, of poolings than integers of eight bits; gathers and
+/// loops take any. `OutOfMemory`.
 pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
     // The dtypes of these are those of a valid plan.
     let is_of_any = matches!(step, Fused::Gather(_) | Fused::Loop(_) | Fused::QuantizedConvolution(_));
@@ -75,7 +76,7 @@ pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
             let kernel = ConvolutionKernel::new(it)?;
             Ok(Box::new(move |step| {
                 let Fused::Convolution(it) = step else { unreachable!("{SAME}") };
-                let epilogue = &it.layers.last().expect("{SAME}").epilogue;
+                let epilogue = &it.layers.last().expect(SAME).epilogue;
                 let scale = it.scale.as_ref().map(Dense::new).transpose()?;
                 let scale = scale.as_ref().map(|it| it.read::<f32>());
                 run(&it.input, epilogue, &it.result, |input, tail, out| kernel.run(input, scale.as_deref(), tail, out))

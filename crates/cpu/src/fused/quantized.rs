@@ -276,7 +276,7 @@ impl Gather<'_> {
         // Taps whose channels lie side by side.
         let n_joined = if it.groups == 1 && it.dilation[1] == 1 { it.kernel[1] } else { 1 };
         let (words, row) = (cast_slice_mut::<u32, T>(self.words), self.n_words * 4 / size_of::<T>());
-        if it.is_pointwise() && row == it.channels {
+        if it.groups == 1 && it.is_pointwise() && row == it.channels {
             // The points lie as their patches do.
             let from = &self.images.bytes[self.first * row..];
             return words.iter_mut().zip(from).for_each(|(to, it)| *to = element(*it));
@@ -636,6 +636,29 @@ mod tests {
                 rounding: (!is_float).then(|| rounding(dtypes[1], zeros[1], -1)),
                 result,
             })?;
+        }
+    }
+
+    /// Groups whose channels fill a word, or less.
+    #[test]
+    fn pointwise_filters_of_groups_read_their_own_channels() {
+        for (channels, groups) in [(2, 2), (4, 4), (4, 2), (8, 4), (8, 2), (6, 3)] {
+            check(&QuantizedConvolution {
+                input: integers(DType::UInt8, &[2, 5, 5, channels], 2),
+                zero_point: 3,
+                weight: integers(DType::Int8, &[channels, channels / groups, 1, 1], 1),
+                weight_zero_points: None,
+                window: Window { stride: [1; 2], padding: [0; 2], dilation: [1; 2], groups },
+                scale: 1.0,
+                scales: None,
+                bias: None,
+                inner: None,
+                residual: None,
+                limits: [f32::NEG_INFINITY, f32::INFINITY],
+                rounding: None,
+                result: Tensor::zeros(DType::Float32, &[2, 5, 5, channels]).unwrap(),
+            })
+            .unwrap();
         }
     }
 

@@ -30,7 +30,7 @@ pub struct BoundPlan {
     storages: Vec<Option<Storage>>,
     /// The bytes of each buffer that has a number of them.
     sizes: Vec<Option<usize>>,
-    /// Whether the step that writes a buffer first writes all of it: what is there before does not matter.
+    /// Whether all of a buffer is written before it is read: what is there before does not matter.
     is_overwritten: Vec<bool>,
     /// The tensors; between runs, nothing for those of a run.
     tensors: Vec<Option<Tensor>>,
@@ -851,10 +851,7 @@ fn overwritten(plan: &Plan, sizes: &[Option<usize>]) -> Vec<bool> {
             let (parts, is_read) = &mut parts[view.buffer.0 as usize];
             parts.extend(Some(view).filter(|_| !*is_read));
         });
-        let target = if let Action::Copy { to, .. } = step.action { Some(to) } else { None };
-        step.action.for_each_tensor(&mut |it| {
-            parts[plan.tensor(it).buffer.0 as usize].1 |= Some(it) != target;
-        });
+        step.action.for_each_read(&mut |it| parts[plan.tensor(it).buffer.0 as usize].1 = true);
     }
     parts.iter().zip(sizes).map(|((parts, _), size)| size.is_some_and(|it| are_all(parts, it))).collect()
 }
