@@ -15,7 +15,7 @@ use crate::numeric::dense;
 use crate::numeric::isa::{Isa, Level};
 use crate::numeric::number::Number;
 use crate::numeric::scratch;
-use crate::numeric::strided::{Strided, try_fill_float};
+use crate::numeric::strided::{Strided, try_fill_float, try_fill_int};
 use std::ops::Deref;
 use tracefx_core::{Element, Result, Tensor};
 
@@ -356,17 +356,28 @@ macro_rules! complex_product {
 }
 complex_product!(f32, f64);
 
-macro_rules! int_product {
-    ($($ty:ident),+) => {$(
-        impl GemmElement for $ty {
-            #[inline(always)]
-            fn mul_add<I: Isa>(self, other: Self, sum: Self) -> Self {
-                self.wrapping_mul(other).wrapping_add(sum)
-            }
-        }
-    )+};
+/// Sums of products wrap around, so that those of narrower integers are the last bits of these.
+impl GemmElement for i32 {
+    #[inline(always)]
+    fn mul_add<I: Isa>(self, other: Self, sum: Self) -> Self {
+        self.wrapping_mul(other).wrapping_add(sum)
+    }
+
+    fn read(tensor: &Tensor) -> Result<Strided<'_, Self>> {
+        Strided::integers(tensor)
+    }
+
+    fn write(result: &Tensor, fill: impl FnOnce(&mut [Self]) -> Result<()>) -> Result<()> {
+        try_fill_int(result, fill)
+    }
 }
-int_product!(u8, i8, i16, i32, i64);
+
+impl GemmElement for i64 {
+    #[inline(always)]
+    fn mul_add<I: Isa>(self, other: Self, sum: Self) -> Self {
+        self.wrapping_mul(other).wrapping_add(sum)
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -485,7 +496,7 @@ mod tests {
                 prop_assert_eq!(case.first_apart(&got, &want, f64::EPSILON), None, "{:?}", level);
                 let (got, want) = case.run(level, |it| (it * 1e9) as i32);
                 prop_assert_eq!(got, want);
-                let (got, want) = case.run(level, |it| it.to_bits() as u8);
+                let (got, want) = case.run(level, |it| i64::from(it.to_bits()) << 20);
                 prop_assert_eq!(got, want);
                 let (got, want) = case.run(level, |it| [(it.clamp(-2.0, 2.0) * 30.0) as i8 as f32, it.to_bits() as i8 as f32]);
                 prop_assert_eq!(got, want);
@@ -535,10 +546,38 @@ mod tests {
 
     #[test]
     fn integer_products_wrap() {
-        let mut dst = [0u8];
-        let lhs = MatrixView { data: &[200, 100], row: 2, col: 1 };
+        let mut dst = [0i32];
+        let lhs = MatrixView { data: &[1 << 30, 3 << 15], row: 2, col: 1 };
         let rhs = MatrixView { data: lhs.data, row: 1, col: 2 };
         gemm(Extent { m: 1, n: 1, k: 2 }, MatrixViewMut { data: &mut dst, row: 1 }, lhs, rhs, Start::Zero).unwrap();
-        assert_eq!(dst, [((200 * 200 + 100 * 100) % 256) as u8]);
+        assert_eq!(dst, [9 << 30]);
+    }
+
+    /// As sums in their own dtype wrap around, whatever factors are.
+    #[test]
+    fn products_of_narrow_integers_wrap_as_their_dtype_does() {
+        use tracefx_core::DType;
+        use tracefx_ops::{Value, registry};
+        let executor = tracefx_exec::Executor::new(registry(), crate::kernels());
+        let of = |it: &[i64], sizes: &[usize], dtype| {
+            crate::numeric::map::cast(&Tensor::from_slice(it, sizes).unwrap(), dtype).unwrap()
+        };
+        for (dtype, bits) in [(DType::Int8, 8), (DType::UInt8, 8), (DType::Int16, 16), (DType::Int32, 32)] {
+            let (a, b): (Vec<i64>, Vec<i64>) =
+                ((0..35).map(|it| it * 7919).collect(), (0..21).map(|it| it * -104_729).collect());
+            let addend = of(&[i64::from(i32::MAX), -3, 200], &[3], dtype);
+            let [a, b] = [of(&a, &[5, 7], dtype), of(&b, &[7, 3], dtype)];
+            let scaled = [("beta".into(), Value::int(3)), ("alpha".into(), Value::int(300))];
+            let args = [addend.clone(), a.clone(), b.clone()].map(Value::Tensor);
+            let got = executor.call("aten.addmm.default", &args, &scaled).unwrap().remove(0);
+            let Value::Tensor(got) = got else { panic!("{got:?}") };
+            let wide = |it: &Tensor| crate::numeric::map::cast(it, DType::Int64).unwrap().to_vec::<i64>().unwrap();
+            let [addend, a, b] = [&addend, &a, &b].map(wide);
+            for (at, got) in wide(&got).into_iter().enumerate() {
+                let sum: i128 = (0..7).map(|k| i128::from(a[at / 3 * 7 + k]) * i128::from(b[k * 3 + at % 3])).sum();
+                let want = i128::from(addend[at % 3]) * 3 + sum * 300;
+                assert_eq!((want - i128::from(got)).rem_euclid(1 << bits), 0, "{dtype} {at}");
+            }
+        }
     }
 }

@@ -17,7 +17,7 @@
 //! | [`with_int`] | bools and integers but uint64, which `i64` does not hold | `i64` |
 //! | [`with_real`] | those of both | |
 //! | [`with_number`] | and complex numbers | `[f64; 2]` |
-//! | [`with_gemm_element`] | those that have products of matrices | their own, but `f32` of halves |
+//! | [`with_gemm_element`] | those that have products of matrices | their own, but `f32` of halves, and `i32` of narrower integers |
 //! | [`with_field`] | all | `Complex` of complex numbers, else `f64` |
 //! | [`with_bits`] | all | an unsigned integer of their width |
 
@@ -102,19 +102,10 @@ pub(crate) use with_number;
 macro_rules! with_gemm_element {
     ($dtype:expr, $what:expr, $T:ident => $body:expr) => {
         match $dtype {
-            tracefx_core::DType::UInt8 => {
-                type $T = u8;
-                $body
-            }
-            tracefx_core::DType::Int8 => {
-                type $T = i8;
-                $body
-            }
-            tracefx_core::DType::Int16 => {
-                type $T = i16;
-                $body
-            }
-            tracefx_core::DType::Int32 => {
+            tracefx_core::DType::UInt8
+            | tracefx_core::DType::Int8
+            | tracefx_core::DType::Int16
+            | tracefx_core::DType::Int32 => {
                 type $T = i32;
                 $body
             }

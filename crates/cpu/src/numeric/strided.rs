@@ -3,7 +3,7 @@
 
 use crate::numeric::dense::written;
 use crate::numeric::float::Float;
-use crate::numeric::map::{convert_all, gather};
+use crate::numeric::map::{cast, convert_all, gather};
 use std::ops::Deref;
 use tracefx_core::allocate::filled;
 use tracefx_core::{DType, Dims, Element, Result, StorageRead, Tensor, bf16, f16};
@@ -75,6 +75,21 @@ impl<'a, A: Float> Strided<'a, A> {
     }
 }
 
+impl<'a> Strided<'a, i32> {
+    /// The elements of a tensor of integers of up to 32 bits.
+    pub(crate) fn integers(tensor: &'a Tensor) -> Result<Self> {
+        if tensor.dtype() == DType::Int32 {
+            return Ok(Self::exact(tensor));
+        }
+        Ok(Strided {
+            data: Data::Owned(cast(tensor, DType::Int32)?.to_vec()?),
+            offset: 0,
+            sizes: tensor.sizes().into(),
+            strides: tracefx_core::contiguous_strides(tensor.sizes()),
+        })
+    }
+}
+
 impl<A: Float> Deref for Strided<'_, A> {
     type Target = [A];
 
@@ -126,6 +141,26 @@ pub(crate) fn try_fill_float<A: Float, R>(result: &Tensor, fill: impl FnOnce(&mu
         DType::Float32 => convert_all(&wide, &mut guard.elements_mut::<f32>()[..n]),
         DType::Float64 => convert_all(&wide, &mut guard.elements_mut::<f64>()[..n]),
         other => unreachable!("a floating-point kernel has a result of {other}"),
+    }
+    Ok(res)
+}
+
+/// Gives the elements of a new, row-major result of integers of up to 32 bits to `fill`, and stores the bits of them that it holds.
+///
+/// # Errors
+/// `OutOfMemory` where there is no room for them, and what `fill` gives.
+pub(crate) fn try_fill_int<R>(result: &Tensor, fill: impl FnOnce(&mut [i32]) -> Result<R>) -> Result<R> {
+    let (mut guard, n) = (written(result), result.numel());
+    if result.dtype() == DType::Int32 {
+        return fill(&mut guard.elements_mut::<i32>()[..n]);
+    }
+    let mut wide = filled(0, n)?;
+    let res = fill(&mut wide)?;
+    match result.dtype() {
+        DType::Int8 => guard.elements_mut::<i8>().iter_mut().zip(wide).for_each(|(to, it)| *to = it as i8),
+        DType::UInt8 => guard.elements_mut::<u8>().iter_mut().zip(wide).for_each(|(to, it)| *to = it as u8),
+        DType::Int16 => guard.elements_mut::<i16>().iter_mut().zip(wide).for_each(|(to, it)| *to = it as i16),
+        other => unreachable!("a kernel of integers has a result of {other}"),
     }
     Ok(res)
 }
