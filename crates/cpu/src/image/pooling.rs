@@ -5,13 +5,13 @@ use crate::numeric::dense::{self, Dense};
 use crate::numeric::dispatch::{with_element, with_float};
 use crate::numeric::float::Float;
 use crate::numeric::isa::{self, Isa, Work};
-use crate::numeric::map::cast;
+use crate::numeric::map::{cast, cast_into};
 use crate::numeric::number::Real;
 use crate::numeric::parallel;
 use crate::numeric::strided::{Strided, fill_float};
 use crate::random::distributions::rounded;
 use tracefx_core::allocate::{collected, push, try_collected};
-use tracefx_core::{Code, DType, Diagnostic, Result, Tensor, bf16, f16};
+use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -209,15 +209,26 @@ fn fractional_max_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 }
 
 fn largest_of(args: &Args<'_, Tensor>, windows: &Windows, out: &[Tensor]) -> Result<()> {
-    let input = Dense::new(args.tensor(0)?)?;
+    let (input, values) = (args.tensor(0)?, &out[0]);
+    // Wider numbers have the same order.
+    let wide = match values.dtype() {
+        DType::UInt8 | DType::Int8 | DType::Int16 => DType::Int32,
+        DType::Float16 | DType::BFloat16 => DType::Float32,
+        own => own,
+    };
+    if wide != values.dtype() {
+        let of_wide = [Tensor::zeros(wide, values.sizes())?, out[1].clone()];
+        find_largest_of(args, &cast(input, wide)?, windows, &of_wide)?;
+        return cast_into(&of_wide[0], values);
+    }
+    find_largest_of(args, input, windows, out)
+}
+
+fn find_largest_of(args: &Args<'_, Tensor>, input: &Tensor, windows: &Windows, out: &[Tensor]) -> Result<()> {
+    let input = Dense::new(input)?;
     match out[0].dtype() {
-        DType::UInt8 => find_largest::<u8>(&input, windows, out),
-        DType::Int8 => find_largest::<i8>(&input, windows, out),
-        DType::Int16 => find_largest::<i16>(&input, windows, out),
         DType::Int32 => find_largest::<i32>(&input, windows, out),
         DType::Int64 => find_largest::<i64>(&input, windows, out),
-        DType::Float16 => find_largest::<f16>(&input, windows, out),
-        DType::BFloat16 => find_largest::<bf16>(&input, windows, out),
         DType::Float32 => find_largest::<f32>(&input, windows, out),
         DType::Float64 => find_largest::<f64>(&input, windows, out),
         other => Err(Diagnostic::unsupported_dtype(other, &args.op.name)),
