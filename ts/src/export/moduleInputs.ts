@@ -170,7 +170,8 @@ export class ModuleInputs {
   #argumentNames(): string[] {
     const nKeywords = Object.keys(this.#kwargs).length;
     const nPositional = this.#names.length - nKeywords;
-    if (nPositional === this.#args.length) return [...this.#names];
+    const { list } = parametersOf(this.#module, "forward");
+    if (list[nPositional - 1]?.kind !== "rest") return [...this.#names];
     const rest = this.#names[nPositional - 1] ?? "args";
     const numbered = this.#args.slice(nPositional - 1).map((_, at) => `${rest}_${at}`);
     return this.#names.toSpliced(nPositional - 1, 1, ...numbered);

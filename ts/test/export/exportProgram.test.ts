@@ -139,6 +139,13 @@ test("DS-07: guards look into what the rest of the arguments holds", () => {
   expect(refused(() => program(x, torch.ones(6, 2), torch.ones(5, 2))).code).toBe("FX0603");
 });
 
+test("DS-07: guards look into a rest of one argument", () => {
+  const module = moduleOf((...xs: Tensor[]) => (xs[0] as Tensor).narrow(0, 0, 4));
+  using program = exportProgram(module, [torch.ones(6)], {}, { dynamicShapes: [[{ 0: Dim.AUTO }]] }).module();
+  for (const n of [6, 4, 9]) expect((program(torch.ones(n)) as Tensor).shape).toEqual([4]);
+  expect(refused(() => program(torch.ones(3))).code).toBe("FX0603");
+});
+
 function same(got: unknown, want: unknown): boolean {
   if (typeof want !== "object" || want === null) return Object.is(got ?? null, want ?? null);
   const [a, b] = [got as Tensor, want as Tensor];
