@@ -128,8 +128,7 @@ class CompiledCalls {
     try {
       return use(call, inputs);
     } catch (error) {
-      // What the program says of sizes that are dynamic is known to the engine alone, which asks before it runs.
-      if (!call.isDynamic || !(error instanceof InputError)) throw error;
+      if (!call.isDynamic || !isRefusalOfSizes(error)) throw error;
       return use(this.#compiled(inputs, sizesOf(inputs)), inputs);
     }
   }
@@ -151,10 +150,11 @@ class CompiledCalls {
   }
 
   #callFor(inputs: CallInputs): CompiledCall {
-    const at = this.#calls.findIndex((it) => it.isFor(inputs));
-    const found = this.#calls[at];
+    const fitting = this.#calls.filter((it) => it.isFor(inputs));
+    // A program for many sizes may refuse those that one was made for.
+    const found = fitting.find((it) => !it.isDynamic) ?? fitting[0];
     if (found !== undefined) {
-      if (at > 0) this.#calls.unshift(...this.#calls.splice(at, 1));
+      if (found !== this.#calls[0]) this.#calls = [found, ...this.#calls.filter((it) => it !== found)];
       return found;
     }
     for (const it of this.#calls) {
@@ -178,6 +178,15 @@ class CompiledCalls {
     for (const it of this.#calls.splice(MAX_CALLS)) it[Symbol.dispose]();
     return res;
   }
+}
+
+/**
+ * Whether a program refuses the sizes that it is called with. What it asks of sizes is known to the engine alone, which tells before any
+ * node has run; an error of an operator of the user's has a cause, and may be of any kind.
+ */
+function isRefusalOfSizes(error: unknown): boolean {
+  if (!(error instanceof InputError) || error.node !== undefined || error.cause !== undefined) return false;
+  return error.kind === "InputShape" || error.kind === "InputStructure";
 }
 
 function sizesOf({ tensors }: CallInputs): (readonly number[])[] {

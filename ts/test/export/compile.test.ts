@@ -1,10 +1,11 @@
 /** Graph modules that are compiled: they give what `gm.forward` gives, see what changes, and refuse what no program has. */
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import {
   compile,
   F,
   type GraphModule,
   init,
+  Interpreter,
   nn,
   Parameter,
   PH,
@@ -17,6 +18,7 @@ import {
   tuple,
   wrap,
 } from "../../src/index.ts";
+import { fxError } from "../../src/base/errors.ts";
 
 beforeAll(() => init());
 
@@ -77,6 +79,16 @@ function index(it: number): Tensor {
 /** Whether both ways to call a module give the same. */
 function same(gm: GraphModule, run: (...args: unknown[]) => unknown, ...args: unknown[]): void {
   expect(plain(run(...args))).toEqual(plain(gm.forward(...args)));
+}
+
+/** How often calls with inputs of these sizes make a program: an export runs the graph once. */
+function compilations(gm: GraphModule, sizes: readonly number[], inputOf: (size: number) => Tensor): number[] {
+  using run = compile(gm);
+  using runs = vi.spyOn(Interpreter.prototype, "runWith");
+  return sizes.map((size) => {
+    run(inputOf(size));
+    return runs.mock.calls.length;
+  });
 }
 
 describe("a compiled module", () => {
@@ -192,6 +204,14 @@ describe("a compiled module", () => {
     const gm = symbolicTrace((x: Tensor) => x.view(-1, 6).add(torch.ones(1)));
     using run = compile(gm);
     for (const n of [6, 12, 18, 6]) same(gm, run, torch.ones(n));
+  });
+
+  test("exports once for the first sizes and once for others, whatever their order", () => {
+    // One row is a size by itself, so that the program for many rows refuses it.
+    const rows = symbolicTrace((x: Tensor) => x.view(-1, 6).add(torch.ones(1)));
+    expect(compilations(rows, [6, 12, 18, 6, 18, 6], torch.ones)).toEqual([1, 2, 2, 2, 2, 2]);
+    const start = symbolicTrace((x: Tensor) => x.narrow(0, 0, 4));
+    expect(compilations(start, [4, 5, 9, 4, 6], torch.ones)).toEqual([1, 2, 2, 2, 2]);
   });
 });
 
@@ -340,6 +360,34 @@ describe("what no program has is refused", () => {
     same(gm, run, torch.ones(3), index(1));
     expect(() => run(torch.ones(3), index(7))).toThrow(/Original traceback:[^]*compile\.test\.ts/);
     expect(() => run(torch.ones(3), torch.ones(2))).toThrow(/Original traceback:[^]*compile\.test\.ts/);
+  });
+
+  test("what an operator of the user's throws, which runs once, whatever the error is", () => {
+    let nCalls = 0;
+    const refuse = torch.library.customOp(
+      "compile_test::refuse",
+      (x: Tensor) => {
+        nCalls += 1;
+        if (nCalls > 4) throw fxError("InputShape", "no more");
+        return x.clone();
+      },
+      { schema: "(Tensor x) -> Tensor" },
+    );
+    refuse.registerFake((x: Tensor) => torch.emptyLike(x));
+    using run = compile(symbolicTrace((x: Tensor) => (refuse(x) as Tensor).add(1)));
+    for (const n of [2, 3, 4]) run(torch.ones(n));
+    nCalls = 10;
+    expect(message(() => run(torch.ones(5)))).toContain("no more");
+    expect(nCalls).toBe(11);
+  });
+
+  test("outputs that are none, for which nothing is compiled", () => {
+    using run = compile(symbolicTrace((x: Tensor) => x.mul(2)));
+    for (const n of [2, 3]) run(torch.ones(n));
+    using runs = vi.spyOn(Interpreter.prototype, "runWith");
+    expect(() => run.runInto([torch.ones(4)], [3 as never])).toThrow("the output 0 is no tensor");
+    expect(() => run.runInto([torch.ones(4)], [torch.ones(3)])).toThrow("output 0");
+    expect(runs.mock.calls.length).toBe(0);
   });
 
   test("what is no graph module, options that there are not, and a module that was disposed of", () => {
