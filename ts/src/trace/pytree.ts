@@ -80,9 +80,14 @@ export class PytreeSpec {
   /** The structure with `*` for leaves: `dict(["a"], *)`. */
   toString(): string {
     if (this.type === undefined) return "*";
-    const context = this.context === undefined ? [] : [JSON.stringify(this.context)];
+    const context = this.context === undefined ? [] : [contextText(this.context)];
     return `${this.type}(${[...context, ...this.children].join(", ")})`;
   }
+}
+
+/** A context as text. The keys of a Map may be of the type bigint, for which JSON has nothing. */
+function contextText(context: unknown): string {
+  return JSON.stringify(context, (_, it: unknown) => (typeof it === "bigint" ? { bigint: `${it}` } : it));
 }
 
 const LEAF = new PytreeSpec(undefined, undefined, []);
@@ -243,7 +248,7 @@ function partsOf(tree: unknown, spec: PytreeSpec, type: ContainerType, place: st
   if (!isSame) throw mismatch(place, spec, found === undefined ? describe(tree) : `a ${found.name}`);
   const [children, context] = type.flatten(tree);
   if (children.length !== count) throw mismatch(place, spec, `one of ${children.length} parts`);
-  if (JSON.stringify(context) !== JSON.stringify(spec.context)) throw mismatch(place, spec, JSON.stringify(context));
+  if (contextText(context) !== contextText(spec.context)) throw mismatch(place, spec, contextText(context));
   return children;
 }
 
