@@ -146,6 +146,8 @@ export class ProgramModule implements Disposable {
     for (const [at, it] of outputs.entries()) {
       if (!(it instanceof Tensor)) throw fxError("InputType", `the output ${at} is no tensor`);
     }
+    // Before the inputs: of a tensor in JavaScript's memory that is both, the run would see two.
+    for (const it of outputs) moveToEngine(it);
     return runLeaves(this, leaves, ({ runner, milliseconds }, words) => {
       if (milliseconds !== undefined) {
         throw fxError("InvalidOption", "a run with a limit of `milliseconds` writes to no outputs", {
