@@ -9,6 +9,7 @@
 import { PRECISIONS } from "../../../bindings/command.ts";
 import { fxError, InputError } from "../base/errors.ts";
 import { checkGiven, checkList, checkOptions } from "../base/given.ts";
+import { generation } from "../engine/engine.ts";
 import { autocastDtype } from "../engine/modes.ts";
 import { currentRecorder } from "../engine/recorder.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
@@ -106,6 +107,8 @@ class CompiledCalls {
   /** Those used last in front. */
   #calls: CompiledCall[] = [];
   #facts: ModuleFacts | undefined;
+  /** Which of the engine's lives the programs belong to. */
+  #generation = generation();
   #isDisposed = false;
 
   constructor(module: GraphModule, precision: (typeof PRECISIONS)[number]) {
@@ -122,8 +125,9 @@ class CompiledCalls {
       });
     }
     const { graph } = this.#module;
-    const inputs = new CallInputs(graph.processInputs(...placeKeywords(graph, args)));
-    if (this.#facts?.hold() !== true) this.#begin();
+    const inputs = new CallInputs(graph, graph.processInputs(...placeKeywords(graph, args)));
+    // Of what an engine held that was made anew nothing is left, and to ask for it is an error.
+    if (this.#generation !== generation() || this.#facts?.hold() !== true) this.#begin();
     const call = this.#callFor(inputs);
     try {
       return use(call, inputs);
@@ -140,8 +144,9 @@ class CompiledCalls {
 
   #begin(): void {
     this.#forget();
-    refuseHostCode(this.#module);
     this.#facts = undefined;
+    this.#generation = generation();
+    refuseHostCode(this.#module);
   }
 
   #forget(): void {

@@ -5,64 +5,116 @@
  */
 import type { DType } from "../../../bindings/dtypes.ts";
 import type { PRECISIONS } from "../../../bindings/command.ts";
-import { addContext, FxError } from "../base/errors.ts";
-import { Complex, DeviceArg, DTypeArg, Float, LayoutArg, MemoryFormatArg } from "../base/values.ts";
+import { addContext, FxError, fxError } from "../base/errors.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { moveToEngine } from "../engine/tensors.ts";
 import type { EngineValue } from "../engine/values.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
 import { Interpreter, placeOf } from "../fx/interpreter.ts";
+import type { Graph } from "../graph/graph.ts";
 import type { TensorMeta } from "../graph/val.ts";
 import { Module } from "../nn/module.ts";
 import { contiguousStrides } from "../tensor/layout.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { type PytreeSpec, treeFlatten, treeUnflatten } from "../trace/pytree.ts";
+import { isConstant, isSameConstant } from "./constants.ts";
 import { Dim } from "./dim.ts";
 import { type ExportedProgram, moduleOnState } from "./exportedProgram.ts";
 import { exportProgram } from "./exportProgram.ts";
+import { typeName } from "./moduleInputs.ts";
+import { leafNames } from "./placeholderNames.ts";
 import type { PlanReport, ProgramModule } from "./programModule.ts";
 
 /** Where the graph module stands in what is exported. */
 const FQN = "graph_module";
 
-/** What a call is given: tensors, and what is taken as constant. */
-export class CallInputs {
-  readonly tensors: readonly Tensor[];
+/** Stands for a tensor among arguments, so that what is known of a call keeps none alive. */
+const TENSOR = Symbol("tensor");
+
+/** What the calls that one program is for are given besides tensors. */
+class CallKind {
+  /** The arguments, nested ones flattened, with {@link TENSOR} for tensors. */
   readonly #leaves: readonly unknown[];
-  /** How they are nested; `undefined` for tensors alone, of which there is nothing to say. */
-  readonly #spec: PytreeSpec | undefined;
+  /** How they are nested. */
+  readonly #spec: PytreeSpec;
 
-  constructor(given: readonly unknown[]) {
-    if (given.every((it) => it instanceof Tensor)) {
-      this.#leaves = this.tensors = given;
-      return;
-    }
-    [this.#leaves, this.#spec] = treeFlatten(given);
-    this.tensors = this.#leaves.filter((it) => it instanceof Tensor);
+  constructor(leaves: readonly unknown[], spec: PytreeSpec) {
+    this.#leaves = leaves;
+    this.#spec = spec;
   }
 
-  /** Whether a call with these is one like that with the others, but for the tensors. */
-  isLike(others: CallInputs): boolean {
-    if (this.#leaves.length !== others.#leaves.length) return false;
-    if (this.#spec === undefined || others.#spec === undefined) return this.#spec === others.#spec;
-    if (!this.#spec.equals(others.#spec)) return false;
-    return this.#leaves.every((it, at) => isSameConstant(it, others.#leaves[at]));
+  equals(other: CallKind): boolean {
+    if (this === other) return true;
+    if (this.#leaves.length !== other.#leaves.length || !this.#spec.equals(other.#spec)) return false;
+    return this.#leaves.every((it, at) => isSameConstant(it, other.#leaves[at]));
   }
 
-  /** The same arguments with other tensors. */
+  /** The arguments with these tensors. */
   with(tensors: readonly unknown[]): readonly unknown[] {
-    if (this.#spec === undefined) return tensors;
     let next = 0;
-    const leaves = this.#leaves.map((it) => (it instanceof Tensor ? tensors[next++] : it));
+    const leaves = this.#leaves.map((it) => (it === TENSOR ? tensors[next++] : it));
     return treeUnflatten(leaves, this.#spec) as unknown[];
   }
 }
 
-const VALUES = [Float, Complex, DTypeArg, DeviceArg, LayoutArg, MemoryFormatArg];
+/** The kinds of calls with so many tensors and nothing else, of which most calls are. */
+const plainKinds: CallKind[] = [];
 
-function isSameConstant(a: unknown, b: unknown): boolean {
-  if (a instanceof Tensor) return b instanceof Tensor;
-  return Object.is(a, b) || VALUES.some((it) => a instanceof it && b instanceof it && `${a}` === `${b}`);
+/** What a call is given: tensors, and what is taken as constant. */
+export class CallInputs {
+  readonly kind: CallKind;
+  readonly tensors: readonly Tensor[];
+
+  /** @throws `InputType` where something is given that may change while it stays the same. */
+  constructor(graph: Graph, given: readonly unknown[]) {
+    const isPlain = given.every((it) => it instanceof Tensor);
+    const known = isPlain ? plainKinds[given.length] : undefined;
+    if (isPlain && known !== undefined) {
+      this.tensors = given;
+      this.kind = known;
+      return;
+    }
+    const [leaves, spec] = treeFlatten(given);
+    for (const [at, it] of leaves.entries()) {
+      if (!(it instanceof Tensor) && !isConstant(it)) throw notConstant(it, inputNames(graph, spec)[at] ?? "");
+    }
+    this.tensors = leaves.filter((it) => it instanceof Tensor);
+    this.kind = new CallKind(
+      leaves.map((it) => (it instanceof Tensor ? TENSOR : it)),
+      spec,
+    );
+    if (isPlain) plainKinds[given.length] = this.kind;
+  }
+
+  /** The names of the tensors, after the inputs of the graph. */
+  names(graph: Graph): string[] {
+    const [leaves, spec] = treeFlatten(this.kind.with(this.tensors));
+    const names = inputNames(graph, spec).filter((_, at) => leaves[at] instanceof Tensor);
+    const taken = new Set<string>();
+    for (let name of names) {
+      // Different keys of an object may give one name.
+      while (taken.has(name)) name += "_";
+      taken.add(name);
+    }
+    return [...taken];
+  }
+}
+
+/** A name for each leaf of what a graph is given. */
+function inputNames(graph: Graph, { children }: PytreeSpec): string[] {
+  const inputs = graph.findNodes({ op: "placeholder" });
+  return children.flatMap((it, at) => {
+    const { target } = inputs[at] ?? inputs.at(-1) ?? { target: "*input" };
+    const name = target.replace(/^\*+/, "");
+    return leafNames(name === target && at < inputs.length ? name : `${name}_${at}`, it);
+  });
+}
+
+function notConstant(value: unknown, place: string): FxError {
+  const help = "give tensors and numbers, or say what its parts are: registerPytreeNode(...)";
+  return fxError("InputType", `the input ${place} is of the type ${typeName(value)}, which may change unseen`, {
+    help,
+  });
 }
 
 /** What is known of a tensor that is given; a size is `undefined` where it may be any from two on. */
@@ -86,15 +138,25 @@ function isKnown({ dtype, shape }: Tensor, known: KnownTensor, strides: readonly
   return strides === known.strides || (strides?.every((it, dim) => it === known.strides?.[dim]) ?? false);
 }
 
+/** Where a result comes from. */
+type Result =
+  | { readonly kind: "computed" }
+  /** A tensor that is given, or one that the module holds. */
+  | { readonly kind: "input"; readonly place: number }
+  | { readonly kind: "held"; readonly path: string }
+  /** A program knows fewer kinds of numbers than JavaScript. */
+  | { readonly kind: "constant"; readonly value: unknown };
+
 /** A graph module as a program, for calls of one kind. */
 export class CompiledCall implements Disposable {
   readonly #module: ProgramModule;
   readonly #program: ExportedProgram;
-  readonly #inputs: CallInputs;
+  readonly #kind: CallKind;
+  /** What its program calls the tensors. */
+  readonly #names: readonly string[];
   readonly #known: readonly KnownTensor[];
   readonly #outSpec: PytreeSpec;
-  /** Results that are tensors which were there: an input by its place, or one that the module holds by its path. */
-  readonly #given: readonly (number | string | undefined)[];
+  readonly #results: readonly Result[];
   readonly #graphModule: GraphModule;
 
   /**
@@ -106,13 +168,13 @@ export class CompiledCall implements Disposable {
     sizes: readonly (readonly (number | undefined)[])[],
     precision: (typeof PRECISIONS)[number],
   ) {
-    let outSpec: PytreeSpec | undefined;
+    const { kind, tensors } = inputs;
+    let [leaves, outSpec] = treeFlatten(null);
     class Root extends Module {
-      override forward(...tensors: readonly Tensor[]): unknown {
+      override forward(named: Readonly<Record<string, Tensor>> = {}): unknown {
         const interpreter = new Interpreter(graphModule);
-        const result = interpreter.runWith(inputs.with(tensors), { enableIoProcessing: false });
-        const [leaves, spec] = treeFlatten(result);
-        outSpec = spec;
+        const result = interpreter.runWith(kind.with(Object.values(named)), { enableIoProcessing: false });
+        [leaves, outSpec] = treeFlatten(result);
         return leaves;
       }
     }
@@ -120,31 +182,39 @@ export class CompiledCall implements Disposable {
     root.attributes.set(FQN, { kind: "module", module: graphModule });
     const dims = sizes.map((it) => it.map((size) => (size === undefined ? Dim.AUTO : null)));
     const isDynamic = dims.flat().some((it) => it !== null);
+    this.#names = inputs.names(graphModule.graph);
     const options = { verify: false, checkSources: false } as const;
     // An export tells tensors apart, so that of two that are one in this call, or one that the module holds, it would use one alone.
-    const examples = inputs.tensors.map((it) => callOperator("aten.alias", [it]) as Tensor);
-    const program = exportProgram(root, examples, {}, isDynamic ? { ...options, dynamicShapes: [dims] } : options);
+    const examples = tensors.map((it) => callOperator("aten.alias", [it]) as Tensor);
+    try {
+      const given = isDynamic ? { ...options, dynamicShapes: this.#named(dims) } : options;
+      this.#program = exportProgram(root, [], this.#named(examples), given);
+      this.#module = moduleOnState(this.#program, precision);
+    } finally {
+      for (const it of examples) it.dispose();
+    }
     this.#graphModule = graphModule;
-    this.#program = program;
-    this.#inputs = inputs;
-    this.#outSpec = outSpec ?? treeFlatten(null)[1];
-    const { inputSpecs, outputSpecs } = program.graphSignature;
+    this.#kind = kind;
+    this.#outSpec = outSpec;
+    const { inputSpecs, outputSpecs } = this.#program.graphSignature;
     const given = inputSpecs.filter((it) => it.kind === "USER_INPUT");
-    const metas = new Map(program.graph.findNodes({ op: "placeholder" }).map((it) => [it.name, it.meta.get("val")]));
-    this.#known = inputs.tensors.map((tensor, at) => {
+    const metas = new Map(
+      this.#program.graph.findNodes({ op: "placeholder" }).map((it) => [it.name, it.meta.get("val")]),
+    );
+    this.#known = tensors.map((tensor, at) => {
       const { sizes: found } = metas.get(given[at]?.arg.name ?? "") as TensorMeta;
       return { ...knownOf(tensor), sizes: found.map((size) => (typeof size === "number" ? size : undefined)) };
     });
-    this.#given = outputSpecs
+    this.#results = outputSpecs
       .filter((it) => it.kind === "USER_OUTPUT")
-      .map(({ arg }) => {
-        if (arg.type !== "tensor") return undefined;
+      .map(({ arg }, at): Result => {
+        if (isConstant(leaves[at])) return { kind: "constant", value: leaves[at] };
+        if (arg.type !== "tensor") return { kind: "computed" };
         const place = given.findIndex((it) => it.arg.name === arg.name);
+        if (place >= 0) return { kind: "input", place };
         const held = inputSpecs.find((it) => it.arg.name === arg.name)?.target;
-        return place < 0 ? held?.slice(FQN.length + 1) : place;
+        return held === undefined ? { kind: "computed" } : { kind: "held", path: held.slice(FQN.length + 1) };
       });
-    this.#module = moduleOnState(program, precision);
-    for (const it of examples) it.dispose();
   }
 
   /** Whether a size may be any. */
@@ -155,7 +225,7 @@ export class CompiledCall implements Disposable {
   /** Whether a call with these is of this kind. */
   isFor(inputs: CallInputs): boolean {
     return (
-      this.#inputs.isLike(inputs) &&
+      this.#kind.equals(inputs.kind) &&
       inputs.tensors.every((it, at) => isKnown(it, this.#known[at] as KnownTensor, knownOf(it).strides))
     );
   }
@@ -165,7 +235,7 @@ export class CompiledCall implements Disposable {
    * differ in something else.
    */
   sizesBeside(inputs: CallInputs): (number | undefined)[][] | undefined {
-    if (!this.#inputs.isLike(inputs)) return undefined;
+    if (!this.#kind.equals(inputs.kind)) return undefined;
     const res: (number | undefined)[][] = [];
     for (const [at, tensor] of inputs.tensors.entries()) {
       const known = this.#known[at] as KnownTensor;
@@ -187,10 +257,10 @@ export class CompiledCall implements Disposable {
     for (const it of inputs.tensors) moveToEngine(it);
     const leaves = this.#explained(() => this.#module.runFlat(inputs.tensors));
     const values = leaves.map((it, at) => {
-      const given = this.#given[at];
-      if (given === undefined) return it;
+      const result = this.#results[at];
+      if (result?.kind !== "input" && result?.kind !== "held") return it;
       if (it instanceof Tensor) it.dispose();
-      return typeof given === "number" ? inputs.tensors[given] : tensorAt(this.#graphModule, given);
+      return result.kind === "input" ? inputs.tensors[result.place] : tensorAt(this.#graphModule, result.path);
     });
     return this.#output(values);
   }
@@ -200,14 +270,23 @@ export class CompiledCall implements Disposable {
   }
 
   explain(inputs: CallInputs): PlanReport {
-    return this.#module.explain(inputs.tensors);
+    const { tensors } = inputs;
+    return this.#module.explain(tensors.length === 0 ? [] : [this.#named(tensors)]);
   }
 
   [Symbol.dispose](): void {
     this.#module.dispose();
   }
 
-  #output(leaves: readonly unknown[]): unknown {
+  #named<T>(values: readonly T[]): Record<string, T> {
+    return Object.fromEntries(values.map((it, at) => [this.#names[at] as string, it]));
+  }
+
+  #output(values: readonly unknown[]): unknown {
+    const leaves = values.map((it, at) => {
+      const result = this.#results[at];
+      return result?.kind === "constant" ? result.value : it;
+    });
     const output = this.#outSpec.isLeaf ? leaves[0] : treeUnflatten(leaves, this.#outSpec);
     return this.#graphModule.graph.processOutputs(output as never);
   }

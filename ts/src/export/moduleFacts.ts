@@ -6,20 +6,23 @@
 import { isWrapped } from "../functions/wrap.ts";
 import { GraphModule } from "../fx/graphModule.ts";
 import { placeOf } from "../fx/interpreter.ts";
-import { hasAttributeValue } from "../graph/attribute.ts";
+import { findAttributeValue, hasAttributeValue } from "../graph/attribute.ts";
 import type { Node } from "../graph/node.ts";
 import { addContext, GraphError } from "../base/errors.ts";
 import { builtinNameOf } from "../nn/builtin.ts";
-import { type Attribute, hasHooks, type Module } from "../nn/module.ts";
+import { type Attribute, unboundForwardOf, hasHooks, Module } from "../nn/module.ts";
 import type { TensorStorage } from "../tensor/storage.ts";
-import { tensorStorage } from "../tensor/tensor.ts";
+import { Tensor, tensorStorage } from "../tensor/tensor.ts";
+import { treeFlatten } from "../trace/pytree.ts";
+import { isConstant, KnownValue } from "./constants.ts";
+import { typeName } from "./moduleInputs.ts";
 
 /** One module as it was. */
 interface Known {
   readonly module: Module;
   readonly attributes: readonly (readonly [name: string, attribute: Attribute, storage: TensorStorage | undefined])[];
   /** Settings, such as `training` and `eps`. */
-  readonly properties: readonly (readonly [name: string, value: unknown])[];
+  readonly properties: readonly (readonly [name: string, value: KnownValue])[];
 }
 
 /** A graph as it was. */
@@ -43,8 +46,10 @@ interface KnownGraph {
 export class ModuleFacts {
   readonly #modules: readonly Known[];
   readonly #graphs: readonly KnownGraph[];
+  readonly #called: readonly Module[];
 
   constructor(root: GraphModule) {
+    this.#called = [...calledModules(root)];
     const modules = [...root.namedModules().values()];
     this.#modules = modules.map((module) => ({
       module,
@@ -71,23 +76,39 @@ export class ModuleFacts {
       }) &&
       this.#modules.every(({ module, attributes, properties }) => {
         return (
-          !hasHooks(module) &&
+          module.attributes.size === attributes.length &&
           attributes.every(([name, attribute, storage]) => {
             if (module.attributes.get(name) !== attribute) return false;
             return attribute.kind === "module" || tensorStorage(attribute.tensor) === storage;
           }) &&
-          properties.every(([name, value]) => Object.is(Reflect.get(module, name), value))
+          properties.every(([name, value]) => value.isStill(Reflect.get(module, name)))
         );
-      })
+      }) &&
+      !this.#called.some((it) => hasHooks(it) || ownCodeOf(it) !== undefined)
     );
   }
 }
 
+/** What every graph module has for itself, and what no run looks at. */
+const NO_SETTINGS: ReadonlySet<string> = new Set(["attributes", "meta", "graphHooks"]);
+
 /** The plain properties that a module has itself. */
-function settingsOf(module: Module): [name: string, value: unknown][] {
+function settingsOf(module: Module): [name: string, value: KnownValue][] {
   return Object.keys(module)
-    .filter((name) => name !== "attributes" && !module.attributes.has(name))
-    .map((name) => [name, Reflect.get(module, name)]);
+    .filter((name) => !NO_SETTINGS.has(name) && !module.attributes.has(name))
+    .map((name) => [name, new KnownValue(Reflect.get(module, name))]);
+}
+
+/** The modules whose `forward` a run goes through: the root, and those that graphs call with what is below them. */
+function calledModules(root: GraphModule): Set<Module> {
+  const res = new Set<Module>([root]);
+  for (const [, module] of root.graphModules()) {
+    for (const { op, target } of module.graph.nodes) {
+      if (op !== "call_module" || !hasAttributeValue(module, target)) continue;
+      for (const it of module.getSubmodule(target).namedModules().values()) res.add(it);
+    }
+  }
+  return res;
 }
 
 /** Refuses a module whose graph calls JavaScript of the user's, which a program has no way to call; all of it at once. */
@@ -97,12 +118,11 @@ export function refuseHostCode(root: GraphModule): void {
     .flatMap(([, module]) => Array.from(module.graph.nodes, (node) => ({ node, why: hostCodeOf(node, module) })))
     .filter((it): it is { node: Node; why: string } => it.why !== undefined);
   if (first === undefined) {
-    if (!hasHooks(root)) return;
-    throw new GraphError("GraphArgument", "the module has hooks, and a compiled module calls no JavaScript", {
-      help: HELP,
-    });
+    const why = ownCodeOf(root) ?? (hasHooks(root) ? "has hooks" : undefined);
+    if (why === undefined) return;
+    throw new GraphError("GraphArgument", `the module ${why}, and ${REASON}`, { help: HELP });
   }
-  const error = new GraphError("GraphArgument", `the node ${first.why}, and a compiled module calls no JavaScript`, {
+  const error = new GraphError("GraphArgument", `the node ${first.why}, and ${REASON}`, {
     notes: others.map(({ node, why }) => `%${node.name} ${why}`),
     help: HELP,
   });
@@ -110,14 +130,37 @@ export function refuseHostCode(root: GraphModule): void {
   throw error;
 }
 
+const REASON = "a compiled module calls no JavaScript";
+
 const HELP =
   "gm.forward(...) runs any graph; torch.library.customOp makes an operator of a function, and a module of your own is traced into unless isLeafModule says otherwise";
 
 function hostCodeOf({ op, target }: Node, module: GraphModule): string | undefined {
   if (op === "call_function") return isWrapped(target) ? `calls the function ${target}` : undefined;
-  if (op !== "call_module" || !hasAttributeValue(module, target)) return undefined;
+  if ((op !== "call_module" && op !== "get_attr") || !hasAttributeValue(module, target)) return undefined;
+  if (op === "get_attr") return objectIn(findAttributeValue(module, target), target);
   const modules = [...module.getSubmodule(target).namedModules().values()];
   const own = modules.find((it) => builtinNameOf(it.constructor) === undefined && !(it instanceof GraphModule));
   if (own !== undefined) return `calls ${target}, a module of the class ${own.className}`;
+  const code = modules.map(ownCodeOf).find((it) => it !== undefined);
+  if (code !== undefined) return `calls the module ${target}, which ${code}`;
   return modules.some(hasHooks) ? `calls the module ${target}, which has hooks` : undefined;
+}
+
+/** What a graph module, or one of `torch.nn`, does otherwise than its class: by a class that extends it, or by a function of its own. */
+function ownCodeOf(module: Module): string | undefined {
+  if (Object.hasOwn(module, "call") || module.call !== Module.prototype.call) return "has a `call` of its own";
+  const isOwn =
+    module instanceof GraphModule ? unboundForwardOf(module) !== GRAPH_FORWARD : Object.hasOwn(module, "forward");
+  return isOwn ? "has a `forward` of its own" : undefined;
+}
+
+// oxlint-disable-next-line typescript/unbound-method -- it is compared, and never called
+const GRAPH_FORWARD: unknown = GraphModule.prototype.forward;
+
+/** What a graph reads that is neither a tensor nor constant: JavaScript alone knows what is in it. */
+function objectIn(value: unknown, target: string): string | undefined {
+  if (value instanceof Module) return undefined;
+  const other = treeFlatten(value)[0].find((it) => !(it instanceof Tensor) && !isConstant(it));
+  return other === undefined ? undefined : `reads ${target}, which holds a value of the type ${typeName(other)}`;
 }
