@@ -30,7 +30,7 @@ export interface CompileOptions {
   readonly precision?: (typeof PRECISIONS)[number];
 }
 
-/** So many kinds of calls are remembered; the one that was not used for longest goes first. */
+/** So many kinds of calls are remembered, each with packed weights of its own; the one that was not used for longest goes first. */
 const MAX_CALLS = 8;
 
 /** A graph module that the engine runs whole. It is called as the module is, with what `gm.forward` takes. */
@@ -63,8 +63,9 @@ export interface CompiledModule extends Disposable {
  * the graph writes are written. Edits of the graph, settings of modules (`gm.eval()`) and numbers among the arguments are seen, too: each call
  * of another kind is compiled when it comes first. Sizes that change are dynamic from the second time on, where the graph allows it.
  *
- * A graph that calls JavaScript is refused (a function that was given to `wrap`, a module of a class of one's own that was not traced into, hooks), by the node
- * and the line where it was traced; `gm.forward` runs it. An operator of `torch.library` is called.
+ * A graph that calls JavaScript is refused, by the node and the line where it was traced: a function that was given to `wrap`, a module of
+ * a class of one's own that was not traced into, a `forward` of one's own, hooks. `gm.forward` runs it. An operator of `torch.library` is
+ * called. Inputs of other classes than tensors, numbers and containers are refused, since a change in one would not be seen.
  *
  * @example
  * ```ts

@@ -4,7 +4,7 @@
  * Each node is one statement. A value is released in the statement that uses it last, by setting its variable to null, so
  * that generated code holds no more tensors than the interpreter. Types are comments.
  *
- * The code is for reading, for the opt-in compiler and for `toFolder`; it is never evaluated by anything else.
+ * The code is for reading, for `evaluateCode` and for `toFolder`; it is never evaluated by anything else.
  *
  * @module
  */
