@@ -21,7 +21,7 @@
  * What a workload took.
  *
  * @typedef {object} Timed
- * @property {number} ms the shortest call; of short ones, the shortest mean
+ * @property {number} ms the shortest call; where the clock is coarse, the shortest mean of several
  * @property {number} load from the file to the first result
  * @property {ArrayLike<number>} output
  */
@@ -32,17 +32,17 @@
  * @param {(opening: Opening) => Promise<Run>} open
  * @param {Opening} opening
  * @param {number} seconds
+ * @param {number} [tick] the milliseconds that the clock tells apart, in which as many calls are timed together as there is room for
  * @returns {Promise<Timed>}
  */
-export async function timed(open, opening, seconds) {
+export async function timed(open, opening, seconds, tick = 0) {
   const start = performance.now();
   const run = await open(opening);
   const output = await run();
   const load = performance.now() - start;
   const warm = performance.now();
   await run();
-  // The clock of a page is coarse, so that what takes less than a millisecond is timed by many calls.
-  const nCalls = Math.max(1, Math.ceil(1 / Math.max(performance.now() - warm, 0.001)));
+  const nCalls = Math.max(1, Math.ceil(tick / Math.max(performance.now() - warm, 0.001)));
   let ms = Number.POSITIVE_INFINITY;
   const end = performance.now() + seconds * 1000;
   for (let round = 0; round < 5 || performance.now() < end; round++) {

@@ -42,8 +42,11 @@ fn inputs(base: &str) -> Result<Vec<Input>> {
     names.into_iter().map(input).collect()
 }
 
-/// The first result of a run.
-type Run = Box<dyn FnMut() -> Result<Vec<f32>>>;
+/// Copies the elements of the first result of a run, which is not timed.
+type Elements = Box<dyn FnOnce() -> Result<Vec<f32>>>;
+
+/// A model that is ready to run.
+type Run = Box<dyn FnMut() -> Result<Elements>>;
 
 fn tract(base: &str, inputs: Vec<Input>) -> Result<Run> {
     use tract_onnx::prelude::*;
@@ -58,9 +61,9 @@ fn tract(base: &str, inputs: Vec<Input>) -> Result<Run> {
         given.push(tensor.into());
     }
     let model = model.into_optimized()?.into_runnable()?;
-    Ok(Box::new(move || {
+    Ok(Box::new(move || -> Result<Elements> {
         let results = model.run(given.clone())?;
-        Ok(results[0].to_plain_array_view::<f32>()?.iter().copied().collect())
+        Ok(Box::new(move || Ok(results[0].to_plain_array_view::<f32>()?.iter().copied().collect())))
     }))
 }
 
@@ -76,11 +79,13 @@ fn rten(base: &str, inputs: Vec<Input>) -> Result<Run> {
         }
     };
     let values: Vec<rten::Value> = inputs.into_iter().map(value).collect();
-    Ok(Box::new(move || {
+    Ok(Box::new(move || -> Result<Elements> {
         let given = model.input_ids().iter().copied().zip(values.iter().map(|it| it.as_view().into())).collect();
         let result = model.run(given, &model.output_ids()[..1], None)?.remove(0);
-        let result: rten_tensor::Tensor<f32> = result.try_into()?;
-        Ok(result.to_vec())
+        Ok(Box::new(move || {
+            let result: rten_tensor::Tensor<f32> = result.try_into()?;
+            Ok(result.to_vec())
+        }))
     }))
 }
 
@@ -101,7 +106,7 @@ fn main() -> Result<()> {
         "rten" => rten(base, inputs)?,
         other => return Err(format!("there is no engine {other}").into()),
     };
-    let result = run()?;
+    let result = run()?()?;
     let load = start.elapsed().as_secs_f64() * 1e3;
     std::fs::write(output, result.iter().flat_map(|it| it.to_le_bytes()).collect::<Vec<u8>>())?;
     run()?;
