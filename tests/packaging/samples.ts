@@ -42,6 +42,12 @@ const gm = symbolicTrace((x: Tensor) => torch.add(x, 1));`,
 const gm = symbolicTrace((x: Tensor) => torch.sigmoid(x));`,
   },
   "docs/coming-from-torch-fx.md 4": {
+    before: `import { compile, init, symbolicTrace, type Tensor, torch } from "tracefx";
+await init();
+const gm = symbolicTrace((x: Tensor) => torch.relu(x));
+const x = torch.randn(3);`,
+  },
+  "docs/coming-from-torch-fx.md 5": {
     before: `import { GraphModule, nn, type Tensor, Tracer, wrap } from "tracefx";
 class Attention extends nn.Module {
   override forward(x: Tensor): Tensor {
