@@ -8,7 +8,7 @@ use crate::uses::{Uses, any_within, drop_steps};
 use std::collections::HashSet;
 use tracefx_core::{DType, contiguous_strides};
 use tracefx_ops::Registry;
-use tracefx_plan::{Action, Attention, Buffer, BufferId, Extent, Fused, Operand, Plan, TensorId, TensorView};
+use tracefx_plan::{Action, Attention, Buffer, BufferId, Extent, FLOATS, Fused, Operand, Plan, TensorId, TensorView};
 
 /// The products that see their left side by its strides.
 const PRODUCTS: [&str; 4] = ["aten.bmm.default", "aten.linear.default", "aten.matmul.default", "aten.mm.default"];
@@ -129,7 +129,10 @@ impl Scope<'_> {
             (key, value) = (spread(key)?, spread(value)?);
         }
         let is_causal = is_causal == Some(&Operand::Bool(true));
-        let is_plain = number(dropout) == Some(0.0);
+        let masks = mask.iter().map(|it| it.of).filter(|it| self.dtype(*it) != DType::Bool);
+        let mut floats = [query.of, key.of, value.of].into_iter().chain(masks);
+        let is_alike = floats.all(|it| self.dtype(it) == self.dtype(result.of));
+        let is_plain = number(dropout) == Some(0.0) && is_alike;
         let masked = f64::NEG_INFINITY;
         let found =
             Found { query, key, value, mask, masked, is_causal, scale, is_safe: true, result, steps: Vec::new() };
@@ -138,7 +141,7 @@ impl Scope<'_> {
 
     /// Batched products with a softmax between them. This step is the second product.
     fn spelled_out(self) -> Option<Found> {
-        let (weights, value, result) = self.product(self.at)?;
+        let (weights, value, result) = self.product(self.at).filter(|it| self.dtype(it.2) == DType::Float32)?;
         let mut steps = Vec::new();
         let (mut scores, is_safe) = self.softmax(weights, &mut steps)?;
         let sizes = self.plan.tensor(scores).known()?.sizes;
@@ -299,6 +302,10 @@ impl Scope<'_> {
         }
     }
 
+    fn dtype(self, id: TensorId) -> DType {
+        self.plan.tensor(id).dtype
+    }
+
     fn buffer(self, id: TensorId) -> BufferId {
         self.plan.tensor(id).buffer
     }
@@ -343,12 +350,13 @@ impl Scope<'_> {
     }
 
     fn matrices(self, operand: Option<&Operand>) -> Option<Matrices> {
-        let id = tensor(operand).filter(|it| self.plan.tensor(*it).dtype == DType::Float32)?;
+        let id = tensor(operand).filter(|it| FLOATS.contains(&self.dtype(*it)))?;
         Matrices::of(self.plan, id)
     }
 
     fn mask(self, id: TensorId, batch: &[usize], scores: [usize; 2]) -> Option<Matrices> {
-        let is_mask = matches!(self.plan.tensor(id).dtype, DType::Float32 | DType::Bool);
+        let dtype = self.dtype(id);
+        let is_mask = dtype == DType::Bool || FLOATS.contains(&dtype);
         Matrices::expanded(self.plan, id, batch, scores).filter(|_| is_mask)
     }
 
@@ -360,8 +368,10 @@ impl Scope<'_> {
     /// Attention that reads what its operands are copies of, and writes where its result is copied to by the steps that are given. The
     /// tensors that are given become row-major.
     fn placed(self, mut found: Found) -> Option<(Found, Vec<usize>, Vec<TensorId>)> {
+        // A product of halves is rounded.
+        let can_scale = self.dtype(found.result.of) == DType::Float32;
         for side in [&mut found.query, &mut found.key] {
-            let factor = self.at_origin(side, true, &mut found.steps);
+            let factor = self.at_origin(side, can_scale, &mut found.steps);
             found.scale *= factor;
         }
         self.at_origin(&mut found.value, false, &mut found.steps);
@@ -395,7 +405,7 @@ impl Scope<'_> {
             let to = self.result(step)?;
             let (here, there) = (self.plan.tensor(to).known()?, self.plan.tensor(from).known()?);
             let moved = side.moved(&here, &there, from)?;
-            let is_plain = self.plan.tensor(from).dtype == DType::Float32 && !self.is_changed(from, step);
+            let is_plain = self.dtype(from) == self.dtype(side.of) && !self.is_changed(from, step);
             is_plain.then(|| {
                 factor *= own;
                 steps.push(step);
@@ -422,7 +432,7 @@ impl Scope<'_> {
         let is_own = matches!(self.plan.buffer(place), Buffer::Scratch | Buffer::Result) && place != buffer;
         let others = self.uses.buffer(place);
         let is_used = any_within(&others.readers, self.at..reader) || any_within(&others.writers, self.at..reader);
-        if !is_inner || !is_own || is_used || factor != 1.0 || self.plan.tensor(to).dtype != DType::Float32 {
+        if !is_inner || !is_own || is_used || factor != 1.0 || self.dtype(to) != self.dtype(result.of) {
             return None;
         }
         let (here, there) = (self.plan.tensor(from).known()?, self.plan.tensor(to).known()?);

@@ -1,11 +1,10 @@
 //! Normalisations of rows as one step each: where nobody reads their statistics, and where a program spells one out.
 
-use crate::epilogue::{call, dense_sizes, number, optional, tensor};
+use crate::epilogue::{call, dense_sizes, dense_sizes_of, number, optional, tensor};
 use crate::uses::{Uses, any_within, drop_steps};
 use std::collections::HashSet;
-use tracefx_core::DType;
 use tracefx_ops::Registry;
-use tracefx_plan::{Action, Buffer, Fused, Norm, NormStatistic, Operand, Plan, TensorId, TensorView};
+use tracefx_plan::{Action, Buffer, FLOATS, Fused, Norm, NormStatistic, Operand, Plan, TensorId, TensorView};
 
 /// Puts normalisations into one step each.
 pub(crate) fn norms(plan: &mut Plan, registry: &Registry) {
@@ -136,11 +135,16 @@ impl Found {
 
     /// The step, with its tensors as rows.
     fn step(self, plan: &mut Plan) -> Option<(Norm<TensorId>, Vec<usize>)> {
-        let (input, result) = (dense_sizes(plan, self.input)?, dense_sizes(plan, self.result)?);
+        let dtype = plan.tensor(self.result).dtype;
+        let dense = |it: TensorId| dense_sizes_of(plan, it, dtype);
+        if !FLOATS.contains(&dtype) {
+            return None;
+        }
+        let (input, result) = (dense(self.input)?, dense(self.result)?);
         let m = input.iter().product::<usize>().checked_div(self.n)?;
         let is_own = matches!(plan.buffer(plan.tensor(self.result).buffer), Buffer::Scratch | Buffer::Result);
         let is_apart = plan.tensor(self.input).buffer != plan.tensor(self.result).buffer;
-        let is_row = |it: TensorId| dense_sizes(plan, it).is_some_and(|it| it.iter().product::<usize>() == self.n);
+        let is_row = |it: TensorId| dense(it).is_some_and(|it| it.iter().product::<usize>() == self.n);
         let are_rows = self.weight.is_none_or(is_row) && self.bias.is_none_or(is_row);
         let begins = plan.tensor(self.result).offset.as_int() == Some(0);
         if input != result || m == 0 || !are_rows || !is_own || !is_apart || !begins {
@@ -150,7 +154,7 @@ impl Found {
             let view = plan.tensor(id);
             let sizes: Vec<_> = sizes.iter().map(|it| (*it as i64).into()).collect();
             let offset = view.offset.clone();
-            let rows = TensorView { offset, ..TensorView::row_major(view.buffer, DType::Float32, &sizes) };
+            let rows = TensorView { offset, ..TensorView::row_major(view.buffer, dtype, &sizes) };
             plan.add_tensor(rows)
         };
         let norm = Norm {

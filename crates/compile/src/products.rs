@@ -4,9 +4,8 @@ use crate::epilogue::{Chain, call, dense_sizes_of, is_weight, optional, tensor};
 use crate::quantized::{self, Quantized, Scope, Sides, Tensor, unneeded};
 use crate::uses::Uses;
 use std::collections::{HashMap, HashSet};
-use tracefx_core::DType;
 use tracefx_ops::Registry;
-use tracefx_plan::{Action, Fused, Operand, Plan, Product, QuantizedConvolution, TensorId, TensorView};
+use tracefx_plan::{Action, FLOATS, Fused, Operand, Plan, Product, QuantizedConvolution, TensorId, TensorView};
 
 /// Puts products with what follows them into one step each.
 pub(crate) fn products(plan: &mut Plan, registry: &Registry) {
@@ -88,7 +87,7 @@ fn product(plan: &Plan, uses: &Uses, taken: &HashSet<usize>, at: usize) -> Optio
         return Some(Found::Integers(Box::new(found)));
     }
     let weight = sides.columns;
-    let dtype = Some(weight.dtype).filter(|it| matches!(it, DType::Float32 | DType::Float16 | DType::BFloat16))?;
+    let dtype = Some(weight.dtype).filter(|it| FLOATS.contains(it))?;
     let are_weights =
         is_weight(plan, uses, rhs, dtype, None) && bias.is_none_or(|it| is_weight(plan, uses, it, dtype, Some(&[n])));
     let (left, sizes) = (dense_sizes_of(plan, lhs, dtype)?, dense_sizes_of(plan, result, dtype)?);

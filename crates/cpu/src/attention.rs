@@ -131,7 +131,7 @@ impl<'a, A: Float> MaskOperand<'a, A> {
     pub(crate) fn new(mask: Option<&'a Tensor>) -> Result<Option<Self>> {
         mask.map(|it| match it.dtype() {
             DType::Bool => Ok(MaskOperand::Kept(Strided::exact(it))),
-            _ => Strided::new(it).map(MaskOperand::Added),
+            _ => Strided::expanded(it).map(MaskOperand::Added),
         })
         .transpose()
     }

@@ -3,6 +3,10 @@
 
 use crate::{Loop, QuantizedConvolution};
 use std::sync::Arc;
+use tracefx_core::DType;
+
+/// The dtypes of products, attention and normalisations.
+pub const FLOATS: [DType; 3] = [DType::Float32, DType::Float16, DType::BFloat16];
 
 /// What a fused step computes.
 #[derive(Clone, Debug, PartialEq)]
@@ -304,6 +308,17 @@ impl<T> Fused<T> {
             Fused::QuantizedConvolution(_) => "quantized_convolution",
             Fused::Loop(_) => "loop",
         }
+    }
+
+    /// The dtype that its tensors of numbers have, as products, attention and normalisations of halves have it; float32 for any other.
+    pub fn float_dtype(&self, dtype: impl Fn(&T) -> DType) -> DType {
+        let own = match self {
+            Fused::Product(it) => dtype(&it.lhs),
+            Fused::Attention(it) => dtype(&it.query),
+            Fused::Norm(it) => dtype(&it.input),
+            _ => DType::Float32,
+        };
+        if FLOATS.contains(&own) { own } else { DType::Float32 }
     }
 
     /// The tensors that it reads, in the order of the fields.

@@ -39,8 +39,8 @@ mod validate;
 
 pub use code::{Argument, Instruction, Loop, Register};
 pub use fused::{
-    Activation, Attention, BatchNorm, Convolution, ConvolutionLayer, Epilogue, Fused, Gather, Norm, NormStatistic,
-    Pool, PoolReduction, Product, Window,
+    Activation, Attention, BatchNorm, Convolution, ConvolutionLayer, Epilogue, FLOATS, Fused, Gather, Norm,
+    NormStatistic, Pool, PoolReduction, Product, Window,
 };
 pub use memory::{Lifetime, Slots, assign_slots};
 pub use operand::Operand;

@@ -117,10 +117,7 @@ impl Plan {
     /// What a fused step computes goes by the sizes of its tensors, which are numbers.
     fn check_fused(&self, fused: &Fused<TensorId>) -> Result<()> {
         let dtype = match fused {
-            Fused::Product(it) if matches!(self.tensor(it.lhs).dtype, DType::Float16 | DType::BFloat16) => {
-                self.tensor(it.lhs).dtype
-            }
-            _ => DType::Float32,
+            other => other.float_dtype(|it| self.tensor(*it).dtype),
         };
         let sizes = |id: TensorId| -> Result<Dims> {
             let view = self.tensor(id);
@@ -314,7 +311,7 @@ impl Plan {
         }
         if let Some(mask) = it.mask {
             let view = self.tensor(mask);
-            let is_mask = matches!(view.dtype, DType::Float32 | DType::Bool);
+            let is_mask = view.dtype == self.tensor(it.query).dtype || view.dtype == DType::Bool;
             if !is_mask || !view.known().is_some_and(|extent| is(&extent.sizes, *l, *s)) {
                 return Err(invalid(format!("%{} is no mask of scores of {batch:?}, {l} by {s}", mask.0)));
             }

@@ -36,8 +36,8 @@ const SAME: &str = "a step is run as what it was prepared as";
 /// Packs the parameters of a step.
 ///
 /// # Errors
-/// `NotImplemented` for other dtypes than float32, of products also than float16 and bfloat16, of poolings than integers of eight bits; gathers and
-/// loops take any. `OutOfMemory`.
+/// `NotImplemented` for other dtypes than float32, of products, attention and normalisations also than float16 and bfloat16, of poolings than
+/// integers of eight bits; gathers and loops take any. `OutOfMemory`.
 pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
     // The dtypes of these are those of a valid plan.
     let is_of_any = matches!(step, Fused::Gather(_) | Fused::Loop(_) | Fused::QuantizedConvolution(_));
@@ -46,8 +46,7 @@ pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
     let is_bool = |it: &Tensor| mask.is_some_and(|mask| std::ptr::eq(mask, it)) && it.dtype() == DType::Bool;
     let dtype = match step {
         Fused::Pool(it) if matches!(it.input.dtype(), DType::Int8 | DType::UInt8) => it.input.dtype(),
-        Fused::Product(it) if matches!(it.lhs.dtype(), DType::Float16 | DType::BFloat16) => it.lhs.dtype(),
-        _ => DType::Float32,
+        other => other.float_dtype(Tensor::dtype),
     };
     let is_other = |it: &&Tensor| !is_of_any && it.dtype() != dtype && !is_bool(it);
     if let Some(it) = step.inputs().into_iter().chain(step.results()).find(is_other) {

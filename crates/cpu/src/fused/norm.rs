@@ -1,21 +1,19 @@
 //! Normalisations of rows.
 
 use crate::norm::normalise;
-use crate::numeric::dense;
-use crate::numeric::strided::Strided;
+use crate::numeric::strided::{Strided, fill_float};
 use tracefx_core::{Result, Tensor};
 use tracefx_plan::Norm;
 
 /// # Errors
-/// `OutOfMemory` where a parameter cannot be laid out.
+/// `OutOfMemory` where halves cannot be widened.
 pub(super) fn norm(it: &Norm<Tensor>) -> Result<()> {
     let n = it.input.sizes()[1];
     let input = Strided::<f32>::dense(&it.input)?;
     let weight = it.weight.as_ref().map(Strided::<f32>::dense).transpose()?;
     let bias = it.bias.as_ref().map(Strided::<f32>::dense).transpose()?;
     let (weight, bias) = (weight.as_ref().map(Strided::data), bias.as_ref().map(Strided::data));
-    dense::fill(&it.result, |out| normalise(out, input.data(), n, (it.statistic, it.eps), weight, bias));
-    Ok(())
+    fill_float(&it.result, |out| normalise(out, input.data(), n, (it.statistic, it.eps), weight, bias))
 }
 
 #[cfg(test)]
@@ -25,8 +23,9 @@ mod tests {
     use crate::agreement::config;
     use crate::fused::prepare;
     use crate::numeric::isa::Level;
+    use crate::numeric::map::cast;
     use proptest::prelude::*;
-    use tracefx_core::Tensor;
+    use tracefx_core::{DType, Tensor};
     use tracefx_plan::{Fused, Norm, NormStatistic};
 
     fn numbers(n: usize, seed: usize) -> Vec<f32> {
@@ -42,17 +41,22 @@ mod tests {
             n in prop_oneof![0usize..50, 4000usize..9000],
             statistic in prop::sample::select(vec![NormStatistic::Variance, NormStatistic::MeanSquare]),
             parameters: [bool; 2],
+            (dtype, rounding) in prop::sample::select(&[(DType::Float32, 0.0), (DType::Float16, 1e-3), (DType::BFloat16, 8e-3)][..]),
         ) {
             let m = if n > 50 { m / 8 } else { m };
-            let data = [numbers(m * n, 1), numbers(n, 2), numbers(n, 3)];
-            let row = |at: usize| parameters[at - 1].then(|| Tensor::from_slice(&data[at], &[n]).unwrap());
+            let tensor = |sizes: &[usize], seed: usize| {
+                cast(&Tensor::from_slice(&numbers(sizes.iter().product(), seed), sizes).unwrap(), dtype).unwrap()
+            };
+            let tensors = [tensor(&[m, n], 1), tensor(&[n], 2), tensor(&[n], 3)];
+            let data = tensors.each_ref().map(|it| cast(it, DType::Float32).unwrap().to_vec::<f32>().unwrap());
+            let row = |at: usize| parameters[at - 1].then(|| tensors[at].clone());
             let step = Fused::Norm(Norm {
-                input: Tensor::from_slice(&data[0], &[m, n]).unwrap(),
+                input: tensors[0].clone(),
                 statistic,
                 weight: row(1),
                 bias: row(2),
                 eps: 1e-3,
-                result: Tensor::from_slice(&vec![f32::NAN; m * n], &[m, n]).unwrap(),
+                result: cast(&Tensor::from_slice(&vec![f32::NAN; m * n], &[m, n]).unwrap(), dtype).unwrap(),
             });
             let mut want = Vec::new();
             for row in data[0].chunks(n.max(1)) {
@@ -67,12 +71,12 @@ mod tests {
             }
             let run = || {
                 prepare(&step).unwrap()(&step).unwrap();
-                step.results()[0].to_vec::<f32>().unwrap()
+                cast(step.results()[0], DType::Float32).unwrap().to_vec::<f32>().unwrap()
             };
             for (level, got) in Level::on_each(run) {
                 prop_assert_eq!(got.len(), want.len());
                 for (at, (&got, &want)) in got.iter().zip(&want).enumerate() {
-                    prop_assert!((f64::from(got) - want).abs() <= 1e-5, "{level:?}, element {at}: {got} is not {want}");
+                    prop_assert!((f64::from(got) - want).abs() <= 1e-5 + want.abs() * rounding, "{level:?}, element {at}: {got} is not {want}");
                 }
             }
         }

@@ -56,6 +56,19 @@ impl<'a, A: Float> Strided<'a, A> {
         Self::row_major(tensor)
     }
 
+    /// As [`Strided::new`], where one element that stands for all of a dimension, by a stride of zero, is converted once.
+    pub(crate) fn expanded(tensor: &'a Tensor) -> Result<Self> {
+        if tensor.dtype() == A::DTYPE || !tensor.strides().contains(&0) {
+            return Self::new(tensor);
+        }
+        let is_one = |dim: usize| tensor.strides()[dim] == 0 && tensor.sizes()[dim] > 1;
+        let sizes: Dims = (0..tensor.rank()).map(|dim| if is_one(dim) { 1 } else { tensor.sizes()[dim] }).collect();
+        let compact = tensor.as_strided(&sizes, tensor.strides(), tensor.offset())?;
+        let mut strides = tracefx_core::contiguous_strides(&sizes);
+        (0..sizes.len()).filter(|dim| is_one(*dim)).for_each(|dim| strides[dim] = 0);
+        Ok(Strided { data: Data::Owned(converted(&compact)?), offset: 0, sizes: tensor.sizes().into(), strides })
+    }
+
     /// The elements of a floating-point tensor in row-major order.
     pub(crate) fn dense(tensor: &'a Tensor) -> Result<Self> {
         if tensor.dtype() == A::DTYPE && tensor.is_contiguous() {
