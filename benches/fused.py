@@ -70,7 +70,7 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--bench", nargs="*", default="cargo bench -q -p tracefx-cpu --bench fused --".split())
     args = parser.parse_args()
-    env = {**os.environ, "RAYON_NUM_THREADS": "1"}
+    env = {**os.environ, "TRACEFX_NUM_THREADS": "1"}
     cases = json.loads((HERE / "fused.json").read_text())
     print(f"{'':28} {'tracefx µs':>12} {'GFLOP/s':>8} {'ORT µs':>10} {'GFLOP/s':>8}  ratio")
     for case in cases:

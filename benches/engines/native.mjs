@@ -14,7 +14,7 @@ export async function measure({ base, threads, seconds, scratch }) {
   const outputs = `${scratch}/outputs.safetensors`;
   const run = async (/** @type {number} */ repeat) => {
     const args = ["--json", "run", `${base}.pt2`, "--inputs", `${base}.inputs.safetensors`, "--outputs", outputs];
-    const env = { RAYON_NUM_THREADS: String(threads) };
+    const env = { TRACEFX_NUM_THREADS: String(threads) };
     const { printed, memory } = await watched(command, [...args, "--repeat", String(repeat)], env);
     return { ms: JSON.parse(printed).milliseconds, memory };
   };

@@ -1,6 +1,6 @@
 //! What a loop costs: chains of ten pointwise operators over 10,000 and 10,000,000 float32 elements, node by node, by a plan of calls and by a
 //! plan with one loop, beside the time of copying the elements once. Prints milliseconds as JSON objects, of the shortest of
-//! several runs. One thread: `RAYON_NUM_THREADS=1`.
+//! several runs. One thread: `TRACEFX_NUM_THREADS=1`.
 
 use serde_json::json;
 use std::hint::black_box;

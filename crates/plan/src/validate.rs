@@ -116,9 +116,7 @@ impl Plan {
 
     /// What a fused step computes goes by the sizes of its tensors, which are numbers.
     fn check_fused(&self, fused: &Fused<TensorId>) -> Result<()> {
-        let dtype = match fused {
-            other => other.float_dtype(|it| self.tensor(*it).dtype),
-        };
+        let dtype = fused.float_dtype(|it| self.tensor(*it).dtype);
         let sizes = |id: TensorId| -> Result<Dims> {
             let view = self.tensor(id);
             let extent = view.known().filter(|_| view.dtype == dtype);

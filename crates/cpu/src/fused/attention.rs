@@ -259,8 +259,7 @@ mod tests {
         };
         let step = Fused::Attention(case.step());
         let of = |n_threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
-            pool.install(|| prepare(&step).unwrap()(&step).unwrap());
+            crate::with_num_threads(n_threads, || prepare(&step).unwrap()(&step).unwrap());
             step.results()[0].to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>()
         };
         assert_eq!(of(1), of(4));

@@ -400,8 +400,7 @@ proptest! {
             prop_assert_eq!(got, want, "{:?}", level);
         }
         let on_threads = |n: usize| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
-            pool.install(|| layered(&image, &layers, true))
+            crate::with_num_threads(n, || layered(&image, &layers, true))
         };
         prop_assert_eq!(on_threads(1), on_threads(3));
     }
@@ -500,8 +499,7 @@ fn threads_do_not_change_results() {
     for channels in [[40, 40, 1], [1, 1, 70], [5, 7, 3]] {
         let step = Sizes { channels, ..sizes }.step([true; 5], Activation::Gelu, false);
         let of = |n_threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
-            pool.install(|| prepare(&step).unwrap()(&step).unwrap());
+            crate::with_num_threads(n_threads, || prepare(&step).unwrap()(&step).unwrap());
             step.results()[0].to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>()
         };
         assert_eq!(of(1), of(4));

@@ -206,12 +206,12 @@ impl Level {
     #[cfg(test)]
     pub(crate) fn on_each<R: Send>(body: impl Fn() -> R + Sync) -> Vec<(Self, R)> {
         let run = |level| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread starts");
-            let res = pool.install(|| {
+            let run = || {
                 FORCED.set(Some(level));
-                body()
-            });
-            (level, res)
+                crate::with_num_threads(1, &body)
+            };
+            let res = std::thread::scope(|scope| scope.spawn(run).join());
+            (level, res.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         };
         Self::all().into_iter().map(run).collect()
     }

@@ -14,6 +14,8 @@ pub(crate) mod isa;
 pub(crate) mod map;
 pub(crate) mod number;
 pub(crate) mod parallel;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) mod pool;
 pub(crate) mod scratch;
 pub(crate) mod strided;
 pub(crate) mod strided_copy;

@@ -1,4 +1,4 @@
-//! Work in parts that may run at the same time: on the threads of rayon natively, one after the other in WebAssembly
+//! Work in parts that may run at the same time: on the threads of the pool natively, one after the other in WebAssembly
 //! without threads. Kernels cannot tell which.
 //!
 //! Who calls decides what the parts are, from the sizes alone. So no result depends on the number of threads, and work
@@ -6,7 +6,7 @@
 //! it works on slices that its caller has.
 
 #[cfg(not(target_family = "wasm"))]
-use rayon::prelude::*;
+use crate::numeric::pool;
 use std::sync::OnceLock;
 use tracefx_core::allocate::{collected, try_collected};
 use tracefx_core::{Diagnostic, Result};
@@ -65,29 +65,24 @@ pub(crate) fn parts_mut<T: Send>(items: &mut [T], len: usize, body: impl Fn(usiz
     share_parts(items, len, &body);
 }
 
-// The bodies are called through pointers, so that rayon's part of the work is compiled once and not for each kernel.
-
 fn share(n: usize, body: &(dyn Fn(usize) + Sync + Send)) {
     #[cfg(not(target_family = "wasm"))]
-    if n > 1 && rayon::current_num_threads() > 1 {
-        return (0..n).into_par_iter().with_max_len(1).for_each(body);
-    }
+    pool::share(n, body);
+    #[cfg(target_family = "wasm")]
     (0..n).for_each(body);
 }
 
 fn share_parts<T: Send>(items: &mut [T], len: usize, body: &(dyn Fn(usize, &mut [T]) + Sync + Send)) {
     #[cfg(not(target_family = "wasm"))]
-    if items.len() > len && rayon::current_num_threads() > 1 {
-        let parts = items.par_chunks_mut(len).with_max_len(1).enumerate();
-        return parts.for_each(|(at, part)| body(at * len, part));
-    }
+    pool::share_parts(items, len, body);
+    #[cfg(target_family = "wasm")]
     items.chunks_mut(len).enumerate().for_each(|(at, part)| body(at * len, part));
 }
 
 /// How many parts run at the same time: for who gives the same bits whatever the parts are.
 pub(crate) fn n_threads() -> usize {
     #[cfg(not(target_family = "wasm"))]
-    return rayon::current_num_threads();
+    return pool::get_num_threads();
     #[cfg(target_family = "wasm")]
     1
 }

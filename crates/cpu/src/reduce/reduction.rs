@@ -495,8 +495,7 @@ mod tests {
         for (op, others) in calls {
             let args: Vec<_> = std::iter::once(Value::Tensor(base.clone())).chain(others).collect();
             let run = |n_threads: usize| -> Vec<u8> {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
-                let results = pool.install(|| executor.call(op, &args, &[]).unwrap());
+                let results = crate::with_num_threads(n_threads, || executor.call(op, &args, &[]).unwrap());
                 let Value::Tensor(result) = &results[0] else { panic!("{op} gives a tensor") };
                 result.to_bytes().unwrap()
             };

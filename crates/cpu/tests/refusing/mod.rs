@@ -134,7 +134,7 @@ pub(crate) fn check_all(test: &str, works: &dyn Fn() -> Vec<Work<'static>>) -> (
             .args([test, "--exact", "--nocapture"])
             .env(START, start.to_string())
             // Parts of a kernel run one after the other, so that allocations are counted in the same order.
-            .env("RAYON_NUM_THREADS", "1")
+            .env("TRACEFX_NUM_THREADS", "1")
             .output()
             .unwrap();
         let text = String::from_utf8_lossy(&own.stdout).to_string();

@@ -2,8 +2,8 @@
 
 use crate::plans::{content, copies, fixtures, recorded};
 use rayon::prelude::*;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 use tracefx_core::{Tensor, with_default_generator};
+use tracefx_cpu::with_num_threads;
 use tracefx_engine::{Library, Mode, Precision, Runner};
 use tracefx_export::ExportedProgram;
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, TensorKind};
@@ -11,10 +11,6 @@ use tracefx_ops::Value;
 
 const WAYS: [(Mode, Precision); 3] =
     [(Mode::Interpret, Precision::Strict), (Mode::Plan, Precision::Strict), (Mode::Plan, Precision::Fast)];
-
-fn pool(n_threads: usize) -> ThreadPool {
-    ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap()
-}
 
 fn runner(program: &ExportedProgram, (mode, precision): (Mode, Precision)) -> Option<Runner> {
     Some(Runner::new(program).ok()?.with_mode(mode).with_precision(precision))
@@ -95,22 +91,23 @@ fn large() -> (ExportedProgram, Vec<Vec<Value<Tensor>>>) {
 
 #[test]
 fn as_many_threads_as_there_are_give_the_same() {
-    let pools = [1, 2, 4].map(pool);
     for (program, calls) in programs() {
         for way in WAYS {
-            let results = pools.each_ref().map(|pool| {
+            let results = [1, 2, 4].map(|n_threads| {
                 let Some(runner) = runner(&program, way) else { return Vec::new() };
-                pool.install(|| calls.iter().flat_map(|it| [it; 2]).map(|it| run(&runner, it)).collect::<Vec<_>>())
+                with_num_threads(n_threads, || {
+                    calls.iter().flat_map(|it| [it; 2]).map(|it| run(&runner, it)).collect::<Vec<_>>()
+                })
             });
             assert!(results[0] == results[1] && results[0] == results[2], "{way:?}: {}", program.module.graph);
         }
     }
 }
 
-/// A call on a thread of its own, and one that a thread of the pool takes up while it waits for parts of another.
+/// Calls on threads of their own, and on those of a pool of the caller.
 #[test]
 fn calls_at_the_same_time_give_what_each_gives_alone() {
-    let pool = pool(3);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
     for (program, calls) in programs() {
         for way in WAYS {
             let Some(runner) = runner(&program, way).filter(|it| !it.changes_inputs()) else { continue };
