@@ -5,7 +5,7 @@ use crate::epilogue::{call, number, optional, tensor};
 use crate::loops::COPIES;
 use crate::matrices::{Matrices, refine};
 use crate::uses::{Uses, any_within, drop_steps};
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 use tracefx_core::{DType, contiguous_strides};
 use tracefx_ops::Registry;
 use tracefx_plan::{Action, Attention, Buffer, BufferId, Extent, FLOATS, Fused, Operand, Plan, TensorId, TensorView};
@@ -19,7 +19,7 @@ const FILLS: [&str; 2] = ["aten.full.default", "aten.scalar_tensor.default"];
 /// Puts attention into one step each, without copies around it.
 pub(crate) fn attention(plan: &mut Plan, registry: &Registry) {
     let uses = Uses::of(plan, registry);
-    let (mut dropped, mut inner) = (HashSet::new(), HashSet::new());
+    let (mut dropped, mut inner) = (FxHashSet::default(), FxHashSet::default());
     for at in 0..plan.steps.len() {
         let scope = Scope { plan, uses: &uses, gone: &dropped, at };
         let found = scope.called().or_else(|| scope.spelled_out());
@@ -40,15 +40,15 @@ pub(crate) fn attention(plan: &mut Plan, registry: &Registry) {
 }
 
 /// Drops those of these steps whose results nobody reads.
-fn drop_unread(plan: &mut Plan, registry: &Registry, steps: &HashSet<usize>) {
+fn drop_unread(plan: &mut Plan, registry: &Registry, steps: &FxHashSet<usize>) {
     let uses = Uses::of(plan, registry);
-    let mut dropped = HashSet::new();
+    let mut dropped = FxHashSet::default();
     for at in (0..plan.steps.len()).rev().filter(|it| steps.contains(it)) {
         let mut is_read = false;
         plan.steps[at].action.for_each_written(&mut |id| {
             let buffer = plan.tensor(id).buffer;
             let used = uses.buffer(buffer);
-            let is_inner = matches!(plan.buffer(buffer), Buffer::Scratch) && !used.is_outer && used.writers == [at];
+            let is_inner = matches!(plan.buffer(buffer), Buffer::Scratch) && !used.is_outer && used.writers[..] == [at];
             is_read |= !is_inner || !used.readers.iter().all(|it| dropped.contains(it));
         });
         if !is_read {
@@ -79,7 +79,7 @@ struct Scope<'a> {
     plan: &'a Plan,
     uses: &'a Uses,
     /// The steps that copied what attention now writes in their place.
-    gone: &'a HashSet<usize>,
+    gone: &'a FxHashSet<usize>,
     at: usize,
 }
 
@@ -424,7 +424,7 @@ impl Scope<'_> {
         let buffer = self.buffer(result.of);
         let used = self.uses.buffer(buffer);
         let is_inner =
-            matches!(self.plan.buffer(buffer), Buffer::Scratch) && !used.is_outer && used.writers == [writer];
+            matches!(self.plan.buffer(buffer), Buffer::Scratch) && !used.is_outer && used.writers[..] == [writer];
         let [reader] = used.readers[..] else { return None };
         let (from, factor) = self.scaled(reader)?;
         let to = self.result(reader)?;
@@ -446,7 +446,7 @@ impl Scope<'_> {
         let buffer = self.buffer(result.of);
         let used = self.uses.buffer(buffer);
         let is_inner =
-            matches!(self.plan.buffer(buffer), Buffer::Scratch) && !used.is_outer && used.writers == [writer];
+            matches!(self.plan.buffer(buffer), Buffer::Scratch) && !used.is_outer && used.writers[..] == [writer];
         let is_product = |it: &usize| call(self.plan, *it).is_some_and(|(op, ..)| PRODUCTS.contains(&op));
         if !is_inner || !used.readers.iter().all(is_product) {
             return None;

@@ -84,7 +84,7 @@ fn flows(plan: &Plan, uses: &Uses, at: usize) -> bool {
     let view = plan.tensor(from.result);
     let used = uses.buffer(view.buffer);
     let is_inner = matches!(plan.buffer(view.buffer), Buffer::Scratch) && !used.is_outer;
-    let is_only = used.writers == [at] && used.readers == [at + 1] && plan.tensor(to.input) == view;
+    let is_only = used.writers[..] == [at] && used.readers[..] == [at + 1] && plan.tensor(to.input) == view;
     let is_whole = from.layers.iter().all(|it| it.epilogue.residual.is_none());
     is_inner && is_only && is_whole
 }

@@ -4,7 +4,7 @@
 //! Weights are not looked at: a program may be given others between two runs.
 
 use crate::uses::{Uses, drop_steps, held};
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 use tracefx_core::Tensor;
 use tracefx_exec::{BoundPlan, Executor, Kernels};
 use tracefx_ops::{Op, Registry, Tags, Value};
@@ -44,7 +44,7 @@ fn holds_already(plan: &Plan, at: usize) -> bool {
 }
 
 struct Folded {
-    steps: HashSet<usize>,
+    steps: FxHashSet<usize>,
     /// Of their results, those that the other steps read: the tensors that the steps give.
     kept: Vec<TensorId>,
 }
@@ -53,7 +53,7 @@ impl Folded {
     fn of(plan: &Plan, registry: &Registry) -> Self {
         let (uses, sizes) = (Uses::of(plan, registry), plan.buffer_sizes());
         let is_held = held(plan, registry);
-        let (mut steps, mut results) = (HashSet::new(), Vec::new());
+        let (mut steps, mut results) = (FxHashSet::default(), Vec::new());
         let mut is_known = vec![false; plan.buffers.len()];
         let mut left = MAX_BYTES;
         for (at, step) in plan.steps.iter().enumerate() {
@@ -92,7 +92,7 @@ fn is_pure(op: &Op) -> bool {
 /// What these steps give; nothing where one of them refuses, which a run will tell.
 fn computed(
     plan: &Plan,
-    steps: &HashSet<usize>,
+    steps: &FxHashSet<usize>,
     kept: &[TensorId],
     registry: &Registry,
     kernels: &Kernels,

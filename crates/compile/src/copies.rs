@@ -4,7 +4,7 @@
 use crate::epilogue::{call, tensor};
 use crate::loops::COPIES;
 use crate::uses::{Uses, any_within, drop_steps, held};
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 use tracefx_core::DType;
 use tracefx_ops::Registry;
 use tracefx_plan::{Action, Buffer, Extent, Operand, Plan, Step, TensorId, TensorView};
@@ -81,8 +81,8 @@ pub(crate) fn read_at_source(plan: &mut Plan, registry: &Registry) {
         is_of_several[buffer] |= *dtypes[buffer].get_or_insert(view.dtype) != view.dtype;
     }
     // Of each buffer that is a copy, the tensor that it is one of. Where that is a copy too, it has been replaced before.
-    let mut sources: HashMap<usize, TensorId> = HashMap::new();
-    let mut dropped = HashSet::new();
+    let mut sources: FxHashMap<usize, TensorId> = FxHashMap::default();
+    let mut dropped = FxHashSet::default();
     for at in 0..plan.steps.len() {
         read_views(plan, at, &sources);
         let Action::Copy { from, to } = plan.steps[at].action else { continue };
@@ -104,7 +104,7 @@ pub(crate) fn read_at_source(plan: &mut Plan, registry: &Registry) {
 }
 
 /// Looks at the sources of copies in the place of the copies.
-fn read_views(plan: &mut Plan, at: usize, sources: &HashMap<usize, TensorId>) {
+fn read_views(plan: &mut Plan, at: usize, sources: &FxHashMap<usize, TensorId>) {
     let Plan { steps, tensors, .. } = plan;
     steps[at].action.for_each_tensor_mut(&mut |id| {
         let view = &tensors[id.0 as usize];

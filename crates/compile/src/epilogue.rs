@@ -2,7 +2,7 @@
 //! them is for [`layout`](crate::layout) and [`products`](crate::products) to say.
 
 use crate::uses::{Uses, any_within};
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 use tracefx_core::DType;
 use tracefx_plan::{Action, Activation, BatchNorm, Buffer, Epilogue, Operand, Plan, TensorId};
 
@@ -76,7 +76,7 @@ impl Chain {
     pub(crate) fn behind(
         plan: &Plan,
         uses: &Uses,
-        taken: &HashSet<usize>,
+        taken: &FxHashSet<usize>,
         at: usize,
         result: TensorId,
         bias: Option<TensorId>,

@@ -3,7 +3,7 @@
 
 use crate::loops::COPIES;
 use crate::uses::{Uses, any_within, drop_steps};
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 use tracefx_ops::Registry;
 use tracefx_plan::{Action, Buffer, BufferId, Operand, Plan, TensorId, TensorView};
 
@@ -35,7 +35,7 @@ pub(crate) fn without_copies(plan: &mut Plan, registry: &Registry) {
 /// Copies what a step copies for one other step, which copies it on, from where it was.
 pub(crate) fn copy_straight(plan: &mut Plan, registry: &Registry) {
     let uses = Uses::of(plan, registry);
-    let mut dropped = HashSet::new();
+    let mut dropped = FxHashSet::default();
     for at in 0..plan.steps.len() {
         let Action::Copy { from, to } = plan.steps[at].action else { continue };
         let used = uses.buffer(plan.tensor(from).buffer);
@@ -92,9 +92,9 @@ fn can_replace(plan: &Plan, uses: &Uses, sizes: &[Option<usize>], from: TensorId
 /// Which buffers take the place of others from here on.
 #[derive(Default)]
 struct Moved {
-    buffers: HashMap<BufferId, BufferId>,
+    buffers: FxHashMap<BufferId, BufferId>,
     /// The tensors that look at the new buffers, by those that looked at the old ones.
-    views: HashMap<(TensorId, BufferId), TensorId>,
+    views: FxHashMap<(TensorId, BufferId), TensorId>,
 }
 
 impl Moved {

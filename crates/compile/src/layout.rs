@@ -6,7 +6,7 @@
 use crate::epilogue::{Chain, call, dense_sizes, is_weight, optional, tensor};
 use crate::quantized::{self, Quantized, Scope, Tensor, is_conversion, unneeded};
 use crate::uses::Uses;
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use tracefx_core::DType;
 use tracefx_exec::Kernels;
@@ -27,10 +27,10 @@ pub(crate) fn channels_last(plan: &mut Plan, registry: &Registry, kernels: &Kern
     if found.is_empty() {
         return;
     }
-    let mut inner: HashSet<usize> = found.iter().flat_map(|it| it.steps.iter().copied()).collect();
+    let mut inner: FxHashSet<usize> = found.iter().flat_map(|it| it.steps.iter().copied()).collect();
     let read = found.iter().flat_map(Found::images).map(|it| plan.tensor(it).buffer).collect();
     inner.extend(unneeded(plan, &uses, &inner, &read, found.iter().flat_map(|it| &it.sources)));
-    let at_last: HashMap<usize, Found> = found.into_iter().map(|it| (it.last(), it)).collect();
+    let at_last: FxHashMap<usize, Found> = found.into_iter().map(|it| (it.last(), it)).collect();
     let mut views = vec![Vec::new(); plan.buffers.len()];
     let mut note = |id: TensorId| views[plan.tensor(id).buffer.0 as usize].push(id);
     for (at, step) in plan.steps.iter().enumerate().filter(|(at, _)| !inner.contains(at) || at_last.contains_key(at)) {
@@ -42,7 +42,7 @@ pub(crate) fn channels_last(plan: &mut Plan, registry: &Registry, kernels: &Kern
     plan.output.for_each_tensor(&mut note);
     let opaque = opaque(plan, registry, kernels);
     let steps = std::mem::take(&mut plan.steps);
-    let mut layout = Layout { plan, uses, views, opaque, region: HashSet::new(), copies: HashMap::new() };
+    let mut layout = Layout { plan, uses, views, opaque, region: FxHashSet::default(), copies: FxHashMap::default() };
     for (at, step) in steps.into_iter().enumerate() {
         match at_last.get(&at) {
             Some(found) => layout.found(found, step.node),
@@ -95,7 +95,7 @@ impl Found {
 }
 
 fn convolutions(plan: &Plan, uses: &Uses, registry: &Registry) -> Vec<Found> {
-    let (mut taken, mut res) = (HashSet::new(), Vec::new());
+    let (mut taken, mut res) = (FxHashSet::default(), Vec::new());
     for at in 0..plan.steps.len() {
         if let Some(found) = convolution(plan, uses, &taken, at).or_else(|| integer_pool(plan, uses, &taken, at)) {
             taken.extend(found.steps.iter().copied());
@@ -103,8 +103,8 @@ fn convolutions(plan: &Plan, uses: &Uses, registry: &Registry) -> Vec<Found> {
         }
     }
     // Laying images out anew costs as much as what is small, where nothing else of a region reads or gives them.
-    let at_last: HashMap<usize, usize> = res.iter().enumerate().map(|(at, it)| (it.last(), at)).collect();
-    let (mut in_region, mut is_kept) = (HashSet::new(), vec![true; res.len()]);
+    let at_last: FxHashMap<usize, usize> = res.iter().enumerate().map(|(at, it)| (it.last(), at)).collect();
+    let (mut in_region, mut is_kept) = (FxHashSet::default(), vec![true; res.len()]);
     let buffer = |id: TensorId| plan.tensor(id).buffer;
     for at in 0..plan.steps.len() {
         if let Some(&number) = at_last.get(&at) {
@@ -144,7 +144,7 @@ fn is_pointwise(op: &str, registry: &Registry) -> bool {
 /// The operators that become [`Pool`] steps.
 const POOLS: [&str; 2] = ["aten.max_pool2d_with_indices.default", "aten.avg_pool2d.default"];
 
-fn convolution(plan: &Plan, uses: &Uses, taken: &HashSet<usize>, at: usize) -> Option<Found> {
+fn convolution(plan: &Plan, uses: &Uses, taken: &FxHashSet<usize>, at: usize) -> Option<Found> {
     let (op, args, results) = call(plan, at)?;
     if op != "aten.convolution.default" || args.get(6) != Some(&Operand::Bool(false)) {
         return None;
@@ -176,7 +176,7 @@ fn convolution(plan: &Plan, uses: &Uses, taken: &HashSet<usize>, at: usize) -> O
 }
 
 /// A pooling of numbers that are integers before and behind it.
-fn integer_pool(plan: &Plan, uses: &Uses, taken: &HashSet<usize>, at: usize) -> Option<Found> {
+fn integer_pool(plan: &Plan, uses: &Uses, taken: &FxHashSet<usize>, at: usize) -> Option<Found> {
     let (op, args, results) = call(plan, at)?;
     let pool = pool(plan, uses, op, args, results).filter(|it| it.reduction == PoolReduction::Max)?;
     let Quantized { steps, sources, input, residual, result, step } =
@@ -192,11 +192,11 @@ struct Layout<'a> {
     /// The tensors of each buffer that are looked at.
     views: Vec<Vec<TensorId>>,
     /// The buffers that stay as they are.
-    opaque: HashSet<BufferId>,
+    opaque: FxHashSet<BufferId>,
     /// The buffers that are channels-last.
-    region: HashSet<BufferId>,
+    region: FxHashSet<BufferId>,
     /// Channels-last copies of tensors.
-    copies: HashMap<(BufferId, DType, Extent), TensorId>,
+    copies: FxHashMap<(BufferId, DType, Extent), TensorId>,
 }
 
 impl Layout<'_> {
@@ -403,7 +403,7 @@ fn unpermuted(images: &TensorView) -> TensorView {
 
 /// The buffers that are looked at by what may go by strides: graphs of control flow, operators that are custom or decomposed when they run, random ones,
 /// which draw numbers in the order of memory, and those that give a view of memory.
-fn opaque(plan: &Plan, registry: &Registry, kernels: &Kernels) -> HashSet<BufferId> {
+fn opaque(plan: &Plan, registry: &Registry, kernels: &Kernels) -> FxHashSet<BufferId> {
     let goes_by_strides = |op: &str| {
         let is_plain = |it: &Op| !it.is_custom() && !it.def.tags.has(Tags::RANDOM);
         !registry.get(op).is_some_and(is_plain) || kernels.get(op).is_none() || op.contains("as_strided")
@@ -413,7 +413,7 @@ fn opaque(plan: &Plan, registry: &Registry, kernels: &Kernels) -> HashSet<Buffer
         Action::ControlFlow { .. } => true,
         Action::Fused(_) | Action::Copy { .. } => false,
     };
-    let mut res = HashSet::new();
+    let mut res = FxHashSet::default();
     for step in plan.steps.iter().filter(|it| is_opaque(&it.action)) {
         step.action.for_each_tensor(&mut |it| {
             res.insert(plan.tensor(it).buffer);

@@ -4,7 +4,7 @@
 //! A call joins the group of a step whose result it reads, where both have the same sizes. The group runs where its last member stood.
 //! So nothing between its members may write what they read, nor read or write what they write. Every group saves the memory traffic of what only its members read.
 
-use crate::uses::{Uses, within};
+use crate::uses::{Uses, any_within, within};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use tracefx_core::Dims;
@@ -106,6 +106,17 @@ impl Member {
     }
 }
 
+/// Steps that are one; of a step that is alone nothing more is told.
+#[derive(Default)]
+struct Group {
+    /// The steps, in order.
+    steps: Vec<usize>,
+    /// What they write, by buffer.
+    writes: FxHashMap<BufferId, TensorId>,
+    /// The tensors that they read of memory.
+    inputs: Vec<TensorId>,
+}
+
 /// The steps of a plan that can join, and who else reads and writes.
 struct Grouping<'a> {
     plan: &'a Plan,
@@ -122,9 +133,10 @@ impl<'a> Grouping<'a> {
 
     /// The groups, each in order: of several steps, or of an operator that reads what lies as its loop goes.
     fn groups(&self) -> Vec<Vec<usize>> {
-        // The group of each step, and the steps of each group: at first every step is a group of its own.
+        // The group of each step, and the groups: at first every step is a group of its own.
         let mut group_of: Vec<usize> = (0..self.members.len()).collect();
-        let mut groups: Vec<Vec<usize>> = group_of.iter().map(|it| vec![*it]).collect();
+        let alone = |it: &usize| Group { steps: vec![*it], ..Group::default() };
+        let mut groups: Vec<Group> = group_of.iter().map(alone).collect();
         for (at, member) in self.members.iter().enumerate() {
             let Some(member) = member else { continue };
             for &read in &member.reads {
@@ -134,15 +146,25 @@ impl<'a> Grouping<'a> {
                 if from == to || !is_alike {
                     continue;
                 }
-                let mut joined = [&groups[from][..], &groups[to][..]].concat();
+                let is_behind = groups[from].steps.last().is_some_and(|it| *it < at);
+                if groups[to].steps == [at] && is_behind && groups[from].steps.len() > 1 {
+                    if self.can_follow(&groups[from], at) {
+                        group_of[at] = from;
+                        groups[to] = Group::default();
+                        self.add(&mut groups[from], at);
+                    }
+                    continue;
+                }
+                let mut joined = [&groups[from].steps[..], &groups[to].steps[..]].concat();
                 joined.sort_unstable();
-                if self.can_be(&joined) {
-                    joined.iter().for_each(|it| group_of[*it] = to);
-                    groups[from].clear();
+                if let Some(joined) = self.group(joined) {
+                    joined.steps.iter().for_each(|it| group_of[*it] = to);
+                    groups[from] = Group::default();
                     groups[to] = joined;
                 }
             }
         }
+        let mut groups: Vec<Vec<usize>> = groups.into_iter().map(|it| it.steps).collect();
         groups.retain(|it| match it[..] {
             [only] => self.members[only].as_ref().is_some_and(|it| self.is_alone(it)),
             _ => !it.is_empty(),
@@ -165,16 +187,17 @@ impl<'a> Grouping<'a> {
         writers[..writers.partition_point(|it| *it < before)].last().copied()
     }
 
-    /// Whether these steps, in order, can be one.
-    fn can_be(&self, group: &[usize]) -> bool {
+    /// These steps, in order, where they can be one.
+    fn group(&self, steps: Vec<usize>) -> Option<Group> {
+        let group = &steps[..];
         let last = group[group.len() - 1];
         if group.len() > MAX_MEMBERS {
-            return false;
+            return None;
         }
         let any_between =
             |first: usize, steps: &[usize]| within(steps, first + 1..last).any(|it| group.binary_search(&it).is_err());
         // What several members write, each writes whole.
-        let Some(writes) = self.writes(group) else { return false };
+        let writes = self.writes(group)?;
         let holds = |at: usize| {
             let Some(member) = &self.members[at] else { return false };
             let written = self.uses.buffer(self.plan.tensor(member.writes).buffer);
@@ -187,7 +210,61 @@ impl<'a> Grouping<'a> {
             };
             is_unseen && member.reads.iter().all(can_read)
         };
-        group.iter().all(|it| holds(*it)) && self.inputs(group).len() <= MAX_INPUTS
+        let can_be = group.iter().all(|it| holds(*it));
+        let inputs = self.inputs(group);
+        (can_be && inputs.len() <= MAX_INPUTS).then_some(Group { steps, writes, inputs })
+    }
+
+    /// Whether a step behind a group can join it. What holds of the group between its steps goes on to hold.
+    fn can_follow(&self, group: &Group, at: usize) -> bool {
+        let (Some(member), Some(&last)) = (&self.members[at], group.steps.last()) else { return false };
+        if group.steps.len() >= MAX_MEMBERS {
+            return false;
+        }
+        let view = |id: TensorId| self.plan.tensor(id);
+        let is_untouched = |steps: &[usize]| !any_within(steps, last + 1..at);
+        let holds = |it: &Member| {
+            let written = self.uses.buffer(view(it.writes).buffer);
+            is_untouched(&written.readers)
+                && is_untouched(&written.writers)
+                && it.reads.iter().all(|it| is_untouched(self.uses.writers(self.plan, view(*it).buffer)))
+        };
+        // Between neighbours there is nothing.
+        if last + 1 < at && !self.of_group(&group.steps).all(holds) {
+            return false;
+        }
+        // What it writes and reads of what the group touches is in the same places.
+        let is_alike = |it: TensorId, there: TensorId| view(it).buffer != view(there).buffer || view(it) == view(there);
+        let written = view(member.writes).buffer;
+        let is_whole = group.writes.get(&written).is_none_or(|it| is_alike(*it, member.writes));
+        let readers = &self.uses.buffer(written).readers;
+        let readers = readers.iter().filter(|it| group.steps.binary_search(it).is_ok());
+        let mut reads = readers.filter_map(|it| self.members[*it].as_ref()).chain([member]).flat_map(|it| &it.reads);
+        let can_read = |it: &TensorId| group.writes.get(&view(*it).buffer).is_none_or(|to| is_alike(*it, *to));
+        let n_inputs = group.inputs.len() + self.new_inputs(group, member).count();
+        is_whole
+            && reads.all(|it| is_alike(*it, member.writes))
+            && member.reads.iter().all(can_read)
+            && n_inputs <= MAX_INPUTS
+    }
+
+    /// What a step behind a group reads of memory that the group does not.
+    fn new_inputs<'b>(&'b self, group: &'b Group, member: &'b Member) -> impl Iterator<Item = TensorId> {
+        let is_new = move |at: usize, read: TensorId| {
+            let view = self.plan.tensor(read);
+            let mut known = group.inputs.iter().chain(&member.reads[..at]);
+            !group.writes.contains_key(&view.buffer) && !known.any(|it| self.plan.tensor(*it) == view)
+        };
+        member.reads.iter().enumerate().filter(move |(at, read)| is_new(*at, **read)).map(|(_, read)| *read)
+    }
+
+    /// Adds a step that can follow a group.
+    fn add(&self, group: &mut Group, at: usize) {
+        let Some(member) = &self.members[at] else { return };
+        let inputs: Vec<TensorId> = self.new_inputs(group, member).collect();
+        group.inputs.extend(inputs);
+        group.writes.entry(self.plan.tensor(member.writes).buffer).or_insert(member.writes);
+        group.steps.push(at);
     }
 
     fn of_group(&self, group: &[usize]) -> impl Iterator<Item = &Member> {

@@ -2,14 +2,14 @@
 
 use crate::epilogue::{call, dense_sizes, dense_sizes_of, number, optional, tensor};
 use crate::uses::{Uses, any_within, drop_steps};
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 use tracefx_ops::Registry;
 use tracefx_plan::{Action, Buffer, FLOATS, Fused, Norm, NormStatistic, Operand, Plan, TensorId, TensorView};
 
 /// Puts normalisations into one step each.
 pub(crate) fn norms(plan: &mut Plan, registry: &Registry) {
     let uses = Uses::of(plan, registry);
-    let mut dropped = HashSet::new();
+    let mut dropped = FxHashSet::default();
     for at in 0..plan.steps.len() {
         let found = Found::called(plan, &uses, at).or_else(|| Found::spelled(plan, &uses, at));
         let Some((norm, steps)) = found.and_then(|it| it.step(plan)) else { continue };

@@ -3,15 +3,15 @@
 use crate::epilogue::{Chain, call, dense_sizes_of, is_weight, optional, tensor};
 use crate::quantized::{self, Quantized, Scope, Sides, Tensor, unneeded};
 use crate::uses::Uses;
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 use tracefx_ops::Registry;
 use tracefx_plan::{Action, FLOATS, Fused, Operand, Plan, Product, QuantizedConvolution, TensorId, TensorView};
 
 /// Puts products with what follows them into one step each.
 pub(crate) fn products(plan: &mut Plan, registry: &Registry) {
     let uses = Uses::of(plan, registry);
-    let (mut inner, mut sources, mut at_last) = (HashSet::new(), Vec::new(), HashMap::new());
-    let mut read = HashSet::new();
+    let (mut inner, mut sources, mut at_last) = (FxHashSet::default(), Vec::new(), FxHashMap::default());
+    let mut read = FxHashSet::default();
     for at in 0..plan.steps.len() {
         match product(plan, &uses, &inner, at) {
             Some(Found::Floats(found)) => {
@@ -58,7 +58,7 @@ struct Floats {
     rhs: TensorView,
 }
 
-fn product(plan: &Plan, uses: &Uses, taken: &HashSet<usize>, at: usize) -> Option<Found> {
+fn product(plan: &Plan, uses: &Uses, taken: &FxHashSet<usize>, at: usize) -> Option<Found> {
     let (op, args, results) = call(plan, at)?;
     let is_one = |at: usize| matches!(args.get(at), Some(Operand::Int(1)));
     let (lhs, rhs, bias) = match op {

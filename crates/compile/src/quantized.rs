@@ -5,7 +5,7 @@
 
 use crate::epilogue::{activation_of, call, is_changed, is_weight, number, tensor};
 use crate::uses::Uses;
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 use std::convert::Infallible;
 use tracefx_core::DType;
 use tracefx_plan::{
@@ -41,7 +41,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) uses: &'a Uses,
     /// The steps that have become others.
-    pub(crate) taken: &'a HashSet<usize>,
+    pub(crate) taken: &'a FxHashSet<usize>,
 }
 
 /// Integers that numbers were made of.
@@ -146,20 +146,20 @@ pub(crate) fn pool(scope: Scope<'_>, at: usize, pool: Pool<TensorId>) -> Option<
 pub(crate) fn unneeded<'a>(
     plan: &Plan,
     uses: &Uses,
-    steps: &HashSet<usize>,
-    read: &HashSet<BufferId>,
+    steps: &FxHashSet<usize>,
+    read: &FxHashSet<BufferId>,
     sources: impl Iterator<Item = &'a usize>,
-) -> HashSet<usize> {
+) -> FxHashSet<usize> {
     let mut sources: Vec<usize> = sources.copied().collect();
     sources.sort_unstable();
     sources.dedup();
-    let mut res = HashSet::new();
+    let mut res = FxHashSet::default();
     for at in sources.into_iter().rev() {
         let mut is_needed = false;
         plan.steps[at].action.for_each_written(&mut |id| {
             let buffer = plan.tensor(id).buffer;
             let used = uses.buffer(buffer);
-            let is_inner = matches!(plan.buffer(buffer), Buffer::Scratch) && !used.is_outer && used.writers == [at];
+            let is_inner = matches!(plan.buffer(buffer), Buffer::Scratch) && !used.is_outer && used.writers[..] == [at];
             is_needed |= !is_inner
                 || read.contains(&buffer)
                 || !used.readers.iter().all(|it| steps.contains(it) || res.contains(it));

@@ -3,14 +3,14 @@
 
 use crate::epilogue::{call, dense_sizes, tensor};
 use crate::uses::{Uses, any_within, drop_steps};
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 use tracefx_ops::Registry;
 use tracefx_plan::{Action, Buffer, Convolution, Fused, Plan, TensorId};
 
 /// Joins them.
 pub(crate) fn join(plan: &mut Plan, registry: &Registry) {
     let uses = Uses::of(plan, registry);
-    let mut dropped = HashSet::new();
+    let mut dropped = FxHashSet::default();
     for at in 0..plan.steps.len() {
         let Some(found) = scaled(plan, &uses, at) else { continue };
         if let Action::Fused(Fused::Convolution(it)) = &mut plan.steps[at].action {

@@ -8,7 +8,7 @@
 
 use crate::in_place::is_given;
 use crate::uses::{Uses, any_within};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 use tracefx_exec::{Kernel, Kernels, view_of};
 use tracefx_ops::Registry;
@@ -134,7 +134,7 @@ impl Update {
         let (BufferId(old), BufferId(new)) = (plan.tensor(self.target).buffer, plan.tensor(self.result).buffer);
         self.moves(plan, plan.steps.len());
         let mut output = std::mem::replace(&mut plan.output, Operand::None);
-        let mut views = HashMap::new();
+        let mut views = FxHashMap::default();
         output.for_each_tensor_mut(&mut |it| self.look(plan, &mut views, it));
         plan.output = output;
         plan.buffers.swap(old as usize, new as usize);
@@ -142,7 +142,7 @@ impl Update {
 
     /// Lets the steps from the next one to this one look at the tensor in the place of the result.
     fn moves(&self, plan: &mut Plan, end: usize) {
-        let mut views = HashMap::new();
+        let mut views = FxHashMap::default();
         let mut steps = std::mem::take(&mut plan.steps);
         for step in &mut steps[self.at + 1..end] {
             step.action.for_each_tensor_mut(&mut |it| self.look(plan, &mut views, it));
@@ -151,7 +151,7 @@ impl Update {
     }
 
     /// Looks at the tensor in the place of the result.
-    fn look(&self, plan: &mut Plan, views: &mut HashMap<TensorId, TensorId>, id: &mut TensorId) {
+    fn look(&self, plan: &mut Plan, views: &mut FxHashMap<TensorId, TensorId>, id: &mut TensorId) {
         let (old, new, view) = (plan.tensor(self.target), plan.tensor(self.result), plan.tensor(*id));
         if view.buffer != new.buffer {
             return;

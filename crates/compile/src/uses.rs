@@ -1,6 +1,7 @@
 //! Which steps read and write each buffer of a plan.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 use std::ops::Range;
 use tracefx_ops::{Op, Registry};
 use tracefx_plan::{Action, Buffer, BufferId, Operand, Plan, TensorId};
@@ -31,7 +32,7 @@ pub(crate) fn within(steps: &[usize], range: Range<usize>) -> impl Iterator<Item
 }
 
 /// Takes these steps out of a plan.
-pub(crate) fn drop_steps(plan: &mut Plan, dropped: &HashSet<usize>) {
+pub(crate) fn drop_steps(plan: &mut Plan, dropped: &FxHashSet<usize>) {
     let mut steps = 0..;
     plan.steps.retain(|_| !steps.next().is_some_and(|it| dropped.contains(&it)));
 }
@@ -56,9 +57,9 @@ pub(crate) fn held(plan: &Plan, registry: &Registry) -> Vec<bool> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BufferUses {
     /// The steps that read it, in order, once for each operand.
-    pub(crate) readers: Vec<usize>,
+    pub(crate) readers: SmallVec<[usize; 2]>,
     /// The steps that write to it, in order.
-    pub(crate) writers: Vec<usize>,
+    pub(crate) writers: SmallVec<[usize; 2]>,
     /// Whether the plan gives it, or takes it.
     pub(crate) is_outer: bool,
 }
