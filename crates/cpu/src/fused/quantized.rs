@@ -527,7 +527,8 @@ mod tests {
         ((x / it.scale).round_ties_even() + f64::from(it.zero_point)).clamp(f64::from(it.min), f64::from(it.max))
     }
 
-    /// What a step gives, by the plain loop over integers. Scales are powers of two, so that no number is rounded but where the step says so.
+    /// What a step gives, by the plain loop over integers. Scales are powers of two, so that numbers are rounded where the step says so, and to float32
+    /// where they have more digits than it.
     fn plain(step: &QuantizedConvolution<Tensor>) -> Vec<f64> {
         let it = Geometry::new(four(step.input.sizes()), four(step.weight.sizes()), step.window);
         let (images, weight) = (numbers(&step.input), numbers(&step.weight));
@@ -548,12 +549,13 @@ mod tests {
                     }
                 }
                 let scale = step.scale * scales.as_ref().map_or(1.0, |it| it[filter]);
-                let mut x = sum * scale + bias.as_ref().map_or(0.0, |it| it[filter]);
+                let narrow = |it: f64| f64::from(it as f32);
+                let mut x = narrow(narrow(sum) * scale + bias.as_ref().map_or(0.0, |it| it[filter]));
                 if let Some(inner) = &step.inner {
                     x = (rounded(x, inner) - f64::from(inner.zero_point)) * inner.scale;
                 }
                 if let (Some(added), Some(numbers)) = (&step.residual, &residual) {
-                    x += (numbers[res.len()] - f64::from(added.zero_point)) * added.scale;
+                    x = narrow(x + (numbers[res.len()] - f64::from(added.zero_point)) * added.scale);
                 }
                 let x = x.max(f64::from(step.limits[0])).min(f64::from(step.limits[1]));
                 res.push(step.rounding.as_ref().map_or(x, |it| rounded(x, it)));

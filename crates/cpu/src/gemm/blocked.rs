@@ -177,7 +177,7 @@ impl<T: GemmElement, L: LhsRows<T>, C: RhsColumns<T>, E: Epilogue<T>> BlockedGem
                 let depth = first..k.min(first + depth);
                 let packed = &mut packed[..n_cols * depth.len()];
                 self.level.run(Pack { rhs: self.rhs, cols: cols.clone(), depth: depth.clone(), packed });
-                self.multiply(0..m, cols.clone(), depth.clone(), depth.len(), packed);
+                self.multiply(0..m, cols.clone(), depth.clone(), Panels::new(depth.len(), packed));
             }
             Ok(())
         })
@@ -196,7 +196,7 @@ impl<T: GemmElement, L: LhsRows<T>, C: RhsColumns<T>, E: Epilogue<T>> BlockedGem
             parallel::for_each(m.div_ceil(n_rows), |part| {
                 let rows = part * n_rows..m.min((part + 1) * n_rows);
                 for (at, packed) in packed.chunks(n_cols * depth).enumerate() {
-                    self.multiply(rows.clone(), 0..n, block(at), block(at).len(), packed);
+                    self.multiply(rows.clone(), 0..n, block(at), Panels::new(block(at).len(), packed));
                 }
             });
             Ok(())
@@ -270,14 +270,22 @@ impl<T: GemmElement, L: LhsRows<T>, P: Deref<Target = [T]> + Sync, E: Epilogue<T
     fn part(&self, rows: Range<usize>, cols: Range<usize>) {
         let width = panel_width::<T>(self.level);
         let n_cols = self.rhs.n.next_multiple_of(width);
+        let n_rows = |first: usize| block_depth::<T>().min(self.rhs.k - first);
+        let panels = |first: usize, cols: Range<usize>| {
+            let block = &self.rhs.panels[first * n_cols..][..n_cols * n_rows(first)];
+            &block[cols.start * n_rows(first)..][..cols.len().next_multiple_of(width) * n_rows(first)]
+        };
         for first in rows.clone().step_by(ROWS) {
             let rows = first..rows.end.min(first + ROWS);
+            let is_last = rows.end == self.size.m;
             for first in (0..self.size.k).step_by(block_depth::<T>()) {
-                let panel = block_depth::<T>().min(self.rhs.k - first);
-                let depth = first..self.size.k.min(first + panel);
-                let block = &self.rhs.panels[first * n_cols..][..n_cols * panel];
-                let packed = &block[cols.start * panel..][..cols.len().next_multiple_of(width) * panel];
-                self.multiply(rows.clone(), cols.clone(), depth, panel, packed);
+                let depth = first..self.size.k.min(first + n_rows(first));
+                let next = if depth.end < self.size.k { depth.end } else { 0 };
+                // Those of this block that are not multiplied may begin within a panel.
+                let after = if next == 0 && is_last { cols.end.next_multiple_of(width) } else { cols.start };
+                let after = panels(next, after..n_cols.min(after + width));
+                let packed = panels(first, cols.clone());
+                self.multiply(rows.clone(), cols.clone(), depth, Panels { n_rows: n_rows(first), packed, after });
             }
         }
     }
@@ -300,19 +308,29 @@ impl<T: GemmElement, L: LhsRows<T>, C: Sync, E: Epilogue<T>> BlockedGemm<'_, T, 
         }
     }
 
-    /// With panels of `panel` rows, the first of which these are.
-    pub(super) fn multiply(
-        &self,
-        rows: Range<usize>,
-        cols: Range<usize>,
-        depth: Range<usize>,
-        panel: usize,
-        packed: &[T],
-    ) {
+    /// Multiplies some rows with panels.
+    pub(super) fn multiply(&self, rows: Range<usize>, cols: Range<usize>, depth: Range<usize>, panels: Panels<'_, T>) {
         let (target, lhs, start) = (&self.target, self.lhs, self.start.at(depth.start));
         // An epilogue follows the last terms alone.
         let epilogue = (depth.end == self.size.k).then_some(&self.epilogue);
-        self.level.run(Multiply { target, lhs, start, epilogue, rows, cols, depth, panel, packed });
+        self.level.run(Multiply { target, lhs, start, epilogue, rows, cols, depth, panels });
+    }
+}
+
+/// Panels of some columns of the right side, one after the other.
+#[derive(Clone, Copy)]
+pub(super) struct Panels<'a, T> {
+    /// The rows of each; a product takes the first of them.
+    n_rows: usize,
+    packed: &'a [T],
+    /// The panel that is read after these, if it is known.
+    after: &'a [T],
+}
+
+impl<'a, T> Panels<'a, T> {
+    /// Panels of so many rows.
+    pub(super) fn new(n_rows: usize, packed: &'a [T]) -> Self {
+        Panels { n_rows, packed, after: &[] }
     }
 }
 
@@ -405,9 +423,7 @@ struct Multiply<'a, T, L, E> {
     rows: Range<usize>,
     cols: Range<usize>,
     depth: Range<usize>,
-    /// The rows of a panel.
-    panel: usize,
-    packed: &'a [T],
+    panels: Panels<'a, T>,
 }
 
 impl<T: GemmElement, L: LhsRows<T>, E: Epilogue<T>> Work for Multiply<'_, T, L, E> {
@@ -424,11 +440,12 @@ impl<T: GemmElement, L: LhsRows<T>, E: Epilogue<T>> Multiply<'_, T, L, E> {
     fn tiles<I: Isa, const M: usize, const N: usize, const H: usize>(&self) {
         for first in self.rows.clone().step_by(ROWS) {
             let rows = first..(first + ROWS).min(self.rows.end);
-            let mut panels = self.packed.as_chunks::<N>().0.chunks_exact(self.panel).enumerate().peekable();
+            let Panels { n_rows, packed, after } = self.panels;
+            let mut panels = packed.as_chunks::<N>().0.chunks_exact(n_rows).enumerate().peekable();
             while let Some((at, panel)) = panels.next() {
                 let first = self.cols.start + at * N;
                 let cols = first..self.cols.end.min(first + N);
-                let next = panels.peek().map_or(&[][..], |&(_, next)| next);
+                let next = panels.peek().map_or(after.as_chunks::<N>().0, |&(_, next)| next);
                 // Narrow tiles for floats alone: each kind of tile takes its time to compile.
                 if T::IS_FLOAT && cols.len() <= H {
                     self.panel::<I, M, N, H>(rows.clone(), cols.clone(), panel, next);

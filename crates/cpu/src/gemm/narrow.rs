@@ -3,7 +3,7 @@
 //! any other.
 
 use crate::gemm::MatrixView;
-use crate::gemm::blocked::{BlockedGemm, Epilogue, LhsRows, ROWS, block_depth, panel_width};
+use crate::gemm::blocked::{BlockedGemm, Epilogue, LhsRows, Panels, ROWS, block_depth, panel_width};
 use crate::numeric::isa::{Level, prefetch_to_second_level, widen_halves};
 use crate::numeric::map::convert_all;
 use crate::numeric::parallel;
@@ -82,7 +82,7 @@ impl<S: Element, L: LhsRows<f32>, E: Epilogue<f32>> BlockedGemm<'_, f32, L, Narr
                     }
                     widen(panel, wide);
                     let cols = first..cols.end.min(first + width);
-                    self.multiply(rows.clone(), cols, depth.clone(), depth.len(), wide);
+                    self.multiply(rows.clone(), cols, depth.clone(), Panels::new(depth.len(), wide));
                 }
             }
         }
