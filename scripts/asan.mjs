@@ -13,7 +13,7 @@ import { spawnSync } from "node:child_process";
 import { ROOT } from "./progress.mjs";
 
 const host = "x86_64-unknown-linux-gnu";
-const modules = ["isa", "pool", "output_view", "scratch", "parallel", "gemm", "conv", "attention", "agreement"];
+const modules = ["isa", "thread_pool", "output_view", "scratch", "parallel", "gemm", "conv", "attention", "agreement"];
 const tests = process.argv.slice(2);
 
 // The flags are for the code that is checked and not for build scripts, which --target keeps apart.

@@ -129,10 +129,7 @@ impl Scope<'_> {
             (key, value) = (spread(key)?, spread(value)?);
         }
         let is_causal = is_causal == Some(&Operand::Bool(true));
-        let masks = mask.iter().map(|it| it.of).filter(|it| self.dtype(*it) != DType::Bool);
-        let mut floats = [query.of, key.of, value.of].into_iter().chain(masks);
-        let is_alike = floats.all(|it| self.dtype(it) == self.dtype(result.of));
-        let is_plain = number(dropout) == Some(0.0) && is_alike;
+        let is_plain = number(dropout) == Some(0.0);
         let masked = f64::NEG_INFINITY;
         let found =
             Found { query, key, value, mask, masked, is_causal, scale, is_safe: true, result, steps: Vec::new() };
@@ -141,7 +138,7 @@ impl Scope<'_> {
 
     /// Batched products with a softmax between them. This step is the second product.
     fn spelled_out(self) -> Option<Found> {
-        let (weights, value, result) = self.product(self.at).filter(|it| self.dtype(it.2) == DType::Float32)?;
+        let (weights, value, result) = self.product(self.at)?;
         let mut steps = Vec::new();
         let (mut scores, is_safe) = self.softmax(weights, &mut steps)?;
         let sizes = self.plan.tensor(scores).known()?.sizes;
@@ -172,7 +169,9 @@ impl Scope<'_> {
                     result,
                     steps,
                 };
-                let is_one = found.query.rows.0 == matrix[0] && found.key.rows.0 == matrix[1];
+                // What is spelled out in halves rounds its scores.
+                let is_float = self.dtype(found.result.of) == DType::Float32;
+                let is_one = is_float && found.query.rows.0 == matrix[0] && found.key.rows.0 == matrix[1];
                 // What was read before is read when this step runs.
                 let is_kept =
                     [&found.query, &found.key].into_iter().chain(&found.mask).all(|it| !self.is_changed(it.of, step));
@@ -368,6 +367,11 @@ impl Scope<'_> {
     /// Attention that reads what its operands are copies of, and writes where its result is copied to by the steps that are given. The
     /// tensors that are given become row-major.
     fn placed(self, mut found: Found) -> Option<(Found, Vec<usize>, Vec<TensorId>)> {
+        let masks = found.mask.iter().map(|it| it.of).filter(|it| self.dtype(*it) != DType::Bool);
+        let mut floats = [found.query.of, found.key.of, found.value.of].into_iter().chain(masks);
+        if !floats.all(|it| self.dtype(it) == self.dtype(found.result.of)) {
+            return None;
+        }
         // A product of halves is rounded.
         let can_scale = self.dtype(found.result.of) == DType::Float32;
         for side in [&mut found.query, &mut found.key] {

@@ -106,7 +106,7 @@ impl Member {
     }
 }
 
-/// Steps that are one; of a step that is alone nothing more is told.
+/// Steps that are one. While it is one step, its `writes` and `inputs` are empty.
 #[derive(Default)]
 struct Group {
     /// The steps, in order.
@@ -148,7 +148,9 @@ impl<'a> Grouping<'a> {
                 }
                 let is_behind = groups[from].steps.last().is_some_and(|it| *it < at);
                 if groups[to].steps == [at] && is_behind && groups[from].steps.len() > 1 {
-                    if self.can_follow(&groups[from], at) {
+                    let can_follow = self.can_follow(&groups[from], at);
+                    debug_assert_eq!(can_follow, self.group([&groups[from].steps[..], &[at]].concat()).is_some());
+                    if can_follow {
                         group_of[at] = from;
                         groups[to] = Group::default();
                         self.add(&mut groups[from], at);
@@ -237,9 +239,9 @@ impl<'a> Grouping<'a> {
         let is_alike = |it: TensorId, there: TensorId| view(it).buffer != view(there).buffer || view(it) == view(there);
         let written = view(member.writes).buffer;
         let is_whole = group.writes.get(&written).is_none_or(|it| is_alike(*it, member.writes));
-        let readers = &self.uses.buffer(written).readers;
-        let readers = readers.iter().filter(|it| group.steps.binary_search(it).is_ok());
-        let mut reads = readers.filter_map(|it| self.members[*it].as_ref()).chain([member]).flat_map(|it| &it.reads);
+        let readers = within(&self.uses.buffer(written).readers, group.steps[0]..at);
+        let readers = readers.filter(|it| group.steps.binary_search(it).is_ok());
+        let mut reads = readers.filter_map(|it| self.members[it].as_ref()).chain([member]).flat_map(|it| &it.reads);
         let can_read = |it: &TensorId| group.writes.get(&view(*it).buffer).is_none_or(|to| is_alike(*it, *to));
         let n_inputs = group.inputs.len() + self.new_inputs(group, member).count();
         is_whole
@@ -248,7 +250,7 @@ impl<'a> Grouping<'a> {
             && n_inputs <= MAX_INPUTS
     }
 
-    /// What a step behind a group reads of memory that the group does not.
+    /// The tensors that a step behind a group would add to its inputs.
     fn new_inputs<'b>(&'b self, group: &'b Group, member: &'b Member) -> impl Iterator<Item = TensorId> {
         let is_new = move |at: usize, read: TensorId| {
             let view = self.plan.tensor(read);

@@ -37,7 +37,7 @@ mod sort;
 mod view;
 
 #[cfg(not(target_family = "wasm"))]
-pub use numeric::pool::{get_num_threads, set_num_threads, with_num_threads};
+pub use numeric::thread_pool::{get_num_threads, set_num_threads, with_num_threads};
 use std::sync::OnceLock;
 use tracefx_exec::{Kernel, Kernels};
 

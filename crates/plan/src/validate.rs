@@ -155,6 +155,7 @@ impl Plan {
             }
             Fused::Convolution(it) => {
                 let mut images = rank4(&whole(it.input)?)?;
+                sizes(it.result)?;
                 let (last, inner) = it.layers.split_last().ok_or_else(|| invalid("no convolution".to_owned()))?;
                 if let Some(id) = it.scale {
                     let is_alone = inner.is_empty() && last.is_pointwise(&sizes(last.weight)?);
@@ -177,6 +178,7 @@ impl Plan {
             }
             Fused::Product(it) => {
                 let (lhs, rhs) = (whole(it.lhs)?, sizes(it.rhs)?);
+                sizes(it.result)?;
                 match (&lhs[..], &rhs[..]) {
                     (&[m, k], &[n_rows, n]) if k == n_rows => (Dims::from_slice(&[m, n]), &it.epilogue, it.result),
                     _ => return Err(invalid(format!("a product of {lhs:?} and {rhs:?}"))),
@@ -192,6 +194,7 @@ impl Plan {
                     }
                 }
                 sizes(it.input)?;
+                sizes(it.result)?;
                 (input, &none, it.result)
             }
             Fused::QuantizedConvolution(it) => (self.check_quantized(it)?, &none, it.result),

@@ -2,7 +2,7 @@
 
 use crate::reference::{Net, check, noise, snapshot};
 use tracefx_compile::Precision;
-use tracefx_core::Tensor;
+use tracefx_core::{DType, Tensor};
 use tracefx_ir::{Arg, NodeId};
 use tracefx_plan::Plan;
 
@@ -97,6 +97,52 @@ fn a_mask_of_bools_says_what_counts() {
     let mask = Tensor::from_slice(&[1.0f32, -1.0, -1.0, -1.0], &[2, 2]).unwrap();
     let plan = check(&net.finish(&[y]), &[noise(&[4, 2, 5], 0), mask], Precision::Fast);
     assert_eq!(count(&plan, "mask="), 1, "{plan}");
+}
+
+/// `x` in another dtype.
+fn cast(net: &mut Net, x: NodeId, dtype: DType) -> NodeId {
+    net.aten("to.dtype", vec![x.into(), Arg::DType(dtype)])
+}
+
+#[test]
+fn attention_of_halves_is_a_step_where_all_is_of_one_dtype() {
+    for dtype in [DType::Float16, DType::BFloat16] {
+        let mut net = Net::new();
+        let [x, mask] = ["x", "mask"].map(|it| net.graph.placeholder(it));
+        let (half, narrow) = (cast(&mut net, x, dtype), cast(&mut net, mask, dtype));
+        let [query, key] = [6, 2].map(|n| {
+            let it = net.aten("slice.Tensor", vec![half.into(), Arg::Int(2), Arg::Int(0), Arg::Int(n * 4)]);
+            heads(&mut net, it, n)
+        });
+        let args = [query, key, key].map(Arg::from);
+        let named = vec![("enable_gqa".into(), Arg::Bool(true))];
+        let shared = net.graph.call_function(SDPA, args.to_vec(), named);
+        let masked = [query, query, query, narrow].map(Arg::from);
+        let masked = net.graph.call_function(SDPA, masked.to_vec(), vec![]);
+        let outputs = [shared, masked].map(|it| cast(&mut net, it, DType::Float32));
+        let plan = check(&net.finish(&outputs), &[noise(&[2, 5, 24], 0), noise(&[5, 5], 1)], Precision::Fast);
+        assert_eq!(count(&plan, "attention("), 2, "{plan}");
+    }
+}
+
+/// What is spelled out in halves rounds its scores, in part or altogether.
+#[test]
+fn attention_of_halves_that_is_spelled_out_is_none() {
+    for value_dtype in [DType::Float32, DType::Float16] {
+        let mut net = Net::new();
+        let [x, mask] = ["x", "mask"].map(|it| net.graph.placeholder(it));
+        let half = cast(&mut net, x, DType::Float16);
+        let turned = net.aten("transpose.int", vec![half.into(), Arg::Int(1), Arg::Int(2)]);
+        let scores = net.aten("bmm.default", vec![half.into(), turned.into()]);
+        let mask = cast(&mut net, mask, value_dtype);
+        let scores = net.aten("add.Tensor", vec![scores.into(), mask.into()]);
+        let weights = net.aten("_softmax.default", vec![scores.into(), Arg::Int(-1), Arg::Bool(false)]);
+        let value = cast(&mut net, x, value_dtype);
+        let y = net.aten("bmm.default", vec![weights.into(), value.into()]);
+        let y = cast(&mut net, y, DType::Float32);
+        let plan = check(&net.finish(&[y]), &[noise(&[2, 5, 4], 0), noise(&[2, 5, 5], 1)], Precision::Fast);
+        assert_eq!(count(&plan, "attention("), 0, "{plan}");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::reference::{Net, check, noise, snapshot};
 use tracefx_compile::Precision;
+use tracefx_core::DType;
 use tracefx_ir::{Arg, NodeId};
 
 fn sizes(it: &[i64]) -> Arg {
@@ -41,6 +42,24 @@ fn a_normalisation_that_is_spelled_out_is_one_step() {
     let z = spelled_out(&mut net, y);
     let plan = check(&net.finish(&[y, z]), &[noise(&[2, 3, 8], 0)], Precision::Fast);
     snapshot("a_normalisation_that_is_spelled_out_is_one_step", &plan);
+}
+
+#[test]
+fn normalisations_of_halves_are_steps_with_parameters_of_the_same_dtype() {
+    for dtype in [DType::Float16, DType::BFloat16] {
+        let mut net = Net::new();
+        let x = net.graph.placeholder("x");
+        let weight = net.weight(&[4]);
+        let [half, narrow] = [x, weight].map(|it| net.aten("to.dtype", vec![it.into(), Arg::DType(dtype)]));
+        let last = [half.into(), sizes(&[4]), narrow.into(), narrow.into(), Arg::Float(1e-5)];
+        let y = net.aten("layer_norm.default", last.to_vec());
+        let y = net.aten("rms_norm.default", vec![y.into(), sizes(&[3, 4])]);
+        // A weight in float32 is a call's to convert.
+        let z = net.aten("rms_norm.default", vec![y.into(), sizes(&[4]), weight.into()]);
+        let outputs = [y, z].map(|it| net.aten("to.dtype", vec![it.into(), Arg::DType(DType::Float32)]));
+        let plan = check(&net.finish(&outputs), &[noise(&[2, 3, 4], 0)], Precision::Fast);
+        assert_eq!(plan.to_string().matches("= norm(").count(), 2, "{plan}");
+    }
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub(crate) fn kernels() -> Kernels {
         // Integers, which operators have no convolution of.
         Fused::QuantizedConvolution(_) => tracefx_cpu::kernels().fused().unwrap()(step),
         Fused::Pool(it) if it.input.dtype() != DType::Float32 => tracefx_cpu::kernels().fused().unwrap()(step),
+        // Halves, which operators round one after the other.
+        it if it.float_dtype(Tensor::dtype) != DType::Float32 => tracefx_cpu::kernels().fused().unwrap()(step),
         _ => Ok(Box::new(run) as Box<PreparedFused>),
     })
 }

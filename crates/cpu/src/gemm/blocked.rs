@@ -281,7 +281,7 @@ impl<T: GemmElement, L: LhsRows<T>, P: Deref<Target = [T]> + Sync, E: Epilogue<T
             for first in (0..self.size.k).step_by(block_depth::<T>()) {
                 let depth = first..self.size.k.min(first + n_rows(first));
                 let next = if depth.end < self.size.k { depth.end } else { 0 };
-                // Those of this block that are not multiplied may begin within a panel.
+                // The columns may end within a panel, and the next part begins with the panel behind it.
                 let after = if next == 0 && is_last { cols.end.next_multiple_of(width) } else { cols.start };
                 let after = panels(next, after..n_cols.min(after + width));
                 let packed = panels(first, cols.clone());

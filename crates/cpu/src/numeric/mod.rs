@@ -14,9 +14,9 @@ pub(crate) mod isa;
 pub(crate) mod map;
 pub(crate) mod number;
 pub(crate) mod parallel;
-#[cfg(not(target_family = "wasm"))]
-pub(crate) mod pool;
 pub(crate) mod scratch;
 pub(crate) mod strided;
 pub(crate) mod strided_copy;
 pub(crate) mod strided_iter;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) mod thread_pool;

@@ -1,12 +1,12 @@
 //! Work in parts that may run at the same time: on the threads of the pool natively, one after the other in WebAssembly
 //! without threads. Kernels cannot tell which.
 //!
-//! Who calls decides what the parts are, from the sizes alone. So no result depends on the number of threads, and work
-//! that is too small to share is one part, which costs no more than a call. A body must not ask for a storage's guard:
+//! Who calls decides what the parts are: from the sizes alone, or from [`n_threads`] too where the bits of a result are the same
+//! whatever the parts are. So no result depends on the number of threads, and work that is too small to share is one part, which costs no more than a call. A body must not ask for a storage's guard:
 //! it works on slices that its caller has.
 
 #[cfg(not(target_family = "wasm"))]
-use crate::numeric::pool;
+use crate::numeric::thread_pool;
 use std::sync::OnceLock;
 use tracefx_core::allocate::{collected, try_collected};
 use tracefx_core::{Diagnostic, Result};
@@ -67,14 +67,14 @@ pub(crate) fn parts_mut<T: Send>(items: &mut [T], len: usize, body: impl Fn(usiz
 
 fn share(n: usize, body: &(dyn Fn(usize) + Sync + Send)) {
     #[cfg(not(target_family = "wasm"))]
-    pool::share(n, body);
+    thread_pool::share(n, body);
     #[cfg(target_family = "wasm")]
     (0..n).for_each(body);
 }
 
 fn share_parts<T: Send>(items: &mut [T], len: usize, body: &(dyn Fn(usize, &mut [T]) + Sync + Send)) {
     #[cfg(not(target_family = "wasm"))]
-    pool::share_parts(items, len, body);
+    thread_pool::share_parts(items, len, body);
     #[cfg(target_family = "wasm")]
     items.chunks_mut(len).enumerate().for_each(|(at, part)| body(at * len, part));
 }
@@ -82,7 +82,7 @@ fn share_parts<T: Send>(items: &mut [T], len: usize, body: &(dyn Fn(usize, &mut 
 /// How many parts run at the same time: for who gives the same bits whatever the parts are.
 pub(crate) fn n_threads() -> usize {
     #[cfg(not(target_family = "wasm"))]
-    return pool::get_num_threads();
+    return thread_pool::get_num_threads();
     #[cfg(target_family = "wasm")]
     1
 }
