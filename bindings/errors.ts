@@ -40,6 +40,8 @@ export const ERRORS = {
   Io: { code: "FX0703", class: "UsageError" },
   NotLoaded: { code: "FX0704", class: "UsageError" },
   Stopped: { code: "FX0705", class: "UsageError" },
+  DeviceMissing: { code: "FX0706", class: "UsageError" },
+  DeviceFailed: { code: "FX0707", class: "UsageError" },
   TraceControlFlow: { code: "FX0801", class: "TraceError" },
   TraceCoercion: { code: "FX0802", class: "TraceError" },
   TraceIteration: { code: "FX0803", class: "TraceError" },

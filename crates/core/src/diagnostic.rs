@@ -118,6 +118,10 @@ codes! {
     NotLoaded "FX0704" "UsageError",
     /// Who had asked for it stopped it.
     Stopped "FX0705" "UsageError",
+    /// There is no device of this kind.
+    DeviceMissing "FX0706" "UsageError",
+    /// The device was lost, or refused its work.
+    DeviceFailed "FX0707" "UsageError",
 
     /// The control flow of a traced function depends on a traced value.
     TraceControlFlow "FX0801" "TraceError",

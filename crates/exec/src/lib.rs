@@ -40,7 +40,10 @@ pub use interpreter::Interpreter;
 pub use kernels::{HostKernel, Kernel, Kernels, Prepare, PrepareFused, Prepared, PreparedFused};
 pub use lower::{GraphTracer, Tracer, lower};
 pub use note_values::{note_values, propagate_node};
-pub use plan::{BoundPlan, Preparations, check_output, check_output_count, fits, plan, view_of};
+pub use plan::{
+    Accelerator, BoundPlan, Memory, Placement, PlanDevice, Preparations, check_output, check_output_count, fits, plan,
+    view_of,
+};
 pub use pointwise::{Binding, ElementFunction, Target, element_function};
 pub use propagate::{infer, known_values, propagate};
 pub use run::{LOOP_STEPS, Watch};

@@ -5,6 +5,7 @@
 //! once, in the first run. Where a step writes to an input, which may be the memory of others, all inputs are the caller's storages
 //! themselves; and what a function of the host sees, which may keep it, has memory of the run. Steps on these are bound for each run.
 
+use super::accelerator::PlanDevice;
 use super::fits::fits;
 use super::operands::{Symbols, extent_of, learn, plain_value};
 use super::preparations::{Preparation, Preparations};
@@ -48,6 +49,10 @@ pub struct BoundPlan {
     work: Vec<Work>,
     /// The steps with their tensors.
     bound: Vec<Binding>,
+    /// What does some of the steps in the place of the kernels.
+    device: Option<Box<dyn PlanDevice>>,
+    /// Whether a step writes to an input.
+    writes_input: bool,
 }
 
 /// When a step gets its tensors.
@@ -185,6 +190,8 @@ impl BoundPlan {
             of_a_run: (of_a_run, tensors),
             placed: Vec::new(),
             written: plan.buffers.iter().enumerate().filter_map(constant).collect(),
+            device: None,
+            writes_input,
             lent,
             symbols: Symbols::default(),
             is_overwritten: overwritten(&plan, &sizes),
@@ -193,6 +200,13 @@ impl BoundPlan {
             sizes,
             work,
         })
+    }
+
+    /// The same with a device that was made ready for the plan.
+    #[must_use]
+    pub fn with_device(mut self, device: Option<Box<dyn PlanDevice>>) -> Self {
+        self.device = device;
+        self
     }
 
     /// The plan.
@@ -377,12 +391,65 @@ impl BoundPlan {
         for (operand, input) in plan.inputs.iter().zip(inputs) {
             learn(&plan, operand, input, &mut self.symbols);
         }
+        // What is written to one input is read of another where both are one memory, which a device does not see.
+        let are_one = self.writes_input && self.are_one(&given);
+        let mut device = if are_one { None } else { self.device.take() };
+        let result = self.run_all(running, enter, &mut device);
+        self.device = device.or_else(|| self.device.take());
+        result?;
+        self.output(&plan.output, &given, &mut FxHashMap::default())
+    }
+
+    /// Runs all steps, those of the device on it.
+    fn run_all(
+        &mut self,
+        running: Running<'_>,
+        enter: &mut Watch<'_>,
+        device: &mut Option<Box<dyn PlanDevice>>,
+    ) -> Result<()> {
+        let plan = Arc::clone(&self.plan);
         let n_steps = plan.steps.len();
+        if let Some(device) = device {
+            device.begin(&mut |buffer| self.storage(buffer))?;
+        }
         for (at, step) in plan.steps.iter().enumerate() {
             enter(at, n_steps)?;
-            self.run_step(at, running).map_err(|problem| problem.node(&*step.node))?;
+            let is_done = match device {
+                Some(device) => device.step(at, &mut |buffer| self.storage(buffer)),
+                None => Ok(false),
+            };
+            let done = is_done.and_then(|is_done| if is_done { Ok(()) } else { self.run_step(at, running) });
+            done.map_err(|problem| problem.node(&*step.node))?;
         }
-        self.output(&plan.output, &given, &mut FxHashMap::default())
+        match device {
+            Some(device) => device.end(&mut |buffer| self.storage(buffer)),
+            None => Ok(()),
+        }
+    }
+
+    /// The storage of a buffer, whose memory may be made only now.
+    fn storage(&mut self, buffer: BufferId) -> Result<Storage> {
+        let at = buffer.0 as usize;
+        match &self.storages[at] {
+            Some(storage) => Ok(storage.clone()),
+            None => {
+                let made = Storage::zeroed(self.sizes[at].unwrap_or_default())?;
+                Ok(self.storages[at].insert(made).clone())
+            }
+        }
+    }
+
+    /// Whether two of the storages that a run is given and has are one.
+    fn are_one(&self, given: &[&Storage]) -> bool {
+        let constant = |it: &Buffer| if let Buffer::Constant(it) = it { Some(it.id()) } else { None };
+        let mut ids: Vec<usize> = self.plan.buffers.iter().filter_map(constant).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids.extend(given.iter().map(|it| it.id()));
+        let n = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        ids.len() < n
     }
 
     /// New memory for a result.

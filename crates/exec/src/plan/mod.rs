@@ -4,12 +4,14 @@
 //! [`Executor::call`](crate::Executor::call) would run. [`BoundPlan`] gives a plan memory and runs it. The interpreter is the
 //! oracle of both: they give what it gives, to the bit.
 
+mod accelerator;
 mod bound;
 mod fits;
 mod operands;
 mod preparations;
 mod trace;
 
+pub use accelerator::{Accelerator, Memory, Placement, PlanDevice};
 pub use bound::{BoundPlan, check_output, check_output_count};
 pub use fits::fits;
 pub use operands::view_of;
