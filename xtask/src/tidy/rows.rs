@@ -20,6 +20,7 @@ const ROWS: &[(&str, u8)] = &[
     ("types", 3),
     ("rewrite", 4),
     ("compile", 4),
+    ("gpu", 4),
     ("export", 5),
     ("wire", 6),
     ("pt2", 6),

@@ -1,0 +1,212 @@
+//! Lowering: each step of a plan becomes dispatches, or stays on the CPU for a reason.
+
+use crate::DeviceBufferId;
+use crate::memory::{Candidates, Temporary, assign, cross};
+use crate::program::{Check, Dispatch, Limits, ModuleId, Program, Reason, Work};
+use crate::shader::{Kind, Shader, View, WORKGROUP};
+use crate::steps;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use tracefx_plan::{Plan, TensorId};
+
+/// The program of a device for a plan. `may_write` says of an operator whether it may write to its arguments.
+pub fn lower(plan: &Plan, limits: &Limits, may_write: &dyn Fn(&str) -> bool) -> Program {
+    let mut lowering = Lowering {
+        plan,
+        limits: *limits,
+        candidates: Candidates::of(plan, limits),
+        temporaries: Vec::new(),
+        modules: FxHashMap::default(),
+        program: Program::default(),
+        step: 0,
+    };
+    let mut works = Vec::new();
+    for (at, step) in plan.steps.iter().enumerate() {
+        lowering.step = at;
+        let n_checks = lowering.program.checks.len();
+        works.push(match steps::lower(&mut lowering, &step.action) {
+            Ok(dispatches) => Work::Device(dispatches),
+            Err(reason) => {
+                lowering.program.checks.truncate(n_checks);
+                Work::Cpu(reason)
+            }
+        });
+    }
+    let Lowering { candidates, temporaries, mut program, .. } = lowering;
+    cross(plan, works, &mut program, may_write);
+    assign(plan, &candidates, &temporaries, &mut program);
+    program
+}
+
+/// A program that grows.
+pub(crate) struct Lowering<'a> {
+    pub(crate) plan: &'a Plan,
+    limits: Limits,
+    candidates: Candidates,
+    temporaries: Vec<Temporary>,
+    modules: FxHashMap<String, ModuleId>,
+    program: Program,
+    step: usize,
+}
+
+/// What a step is lowered to.
+pub(crate) type Lowered = Result<Vec<Dispatch>, Reason>;
+
+impl Lowering<'_> {
+    /// A tensor whose elements the device can move.
+    pub(crate) fn movable(&self, id: TensorId) -> Result<View, Reason> {
+        let view = self.plan.tensor(id);
+        let place = self.candidates.places[view.buffer.0 as usize].as_ref().map_err(Clone::clone)?;
+        let extent = view.known().ok_or("sizes that the data decides")?;
+        let n = extent.sizes.iter().try_fold(1usize, |n, it| n.checked_mul(*it)).filter(|it| *it <= i32::MAX as usize);
+        n.ok_or("more elements than a device numbers")?;
+        Ok(View {
+            buffer: place.buffer,
+            dtype: view.dtype,
+            sizes: extent.sizes,
+            strides: extent.strides,
+            offset: extent.offset,
+        })
+    }
+
+    /// A tensor that the device can compute with, and how registers hold it.
+    pub(crate) fn view(&self, id: TensorId) -> Result<(View, Kind), Reason> {
+        let view = self.movable(id)?;
+        let kind = Kind::of(view.dtype).ok_or_else(|| Reason::from(format!("numbers of {}", view.dtype.name())))?;
+        Ok((view, kind))
+    }
+
+    /// A tensor of float32, or of the narrower floats.
+    pub(crate) fn floats(&self, id: TensorId) -> Result<View, Reason> {
+        match self.view(id)? {
+            (view, Kind::Float) => Ok(view),
+            (view, _) => Err(format!("numbers of {}", view.dtype.name()).into()),
+        }
+    }
+
+    /// A check of positions, which the body calls as `position(value, at)`: the value as a number from zero on.
+    pub(crate) fn check(&mut self, shader: &mut Shader, check: Check) -> usize {
+        let buffer = *self.program.check_buffer.get_or_insert_with(|| {
+            self.temporaries.push(Temporary { n_bytes: 0 });
+            DeviceBufferId((self.plan.buffers.len() + self.temporaries.len() - 1) as u32)
+        });
+        let at = self.program.checks.len();
+        let (size, name) = (check.size, shader.checks(buffer));
+        let wrapped = if check.is_wrapped {
+            format!("    if (bitcast<i32>(value.y) < 0i) {{ it = long_add(value, vec2<u32>({size}u, 0u)); }}\n")
+        } else {
+            String::new()
+        };
+        // A value of which the high word is not zero is negative or large.
+        shader.globals.push_str(&format!(
+            "fn position{at}(value: vec2<u32>) -> u32 {{
+    var it = value;
+{wrapped}    if (it.y == 0u && it.x < {size}u) {{ return it.x; }}
+    if (atomicExchange(&{name}[{first}u], 1u) == 0u) {{
+        atomicStore(&{name}[{second}u], value.x);
+        atomicStore(&{name}[{third}u], value.y);
+    }}
+    return 0u;
+}}
+",
+            first = 3 * at,
+            second = 3 * at + 1,
+            third = 3 * at + 2,
+        ));
+        self.program.checks.push(check);
+        let n_bytes = 12 * self.program.checks.len() as u64;
+        let temporary = buffer.0 as usize - self.plan.buffers.len();
+        self.temporaries[temporary].n_bytes = n_bytes;
+        at
+    }
+
+    /// A buffer for what the dispatches of this step have between them.
+    pub(crate) fn temporary(&mut self, n_bytes: u64) -> Result<DeviceBufferId, Reason> {
+        if n_bytes > self.limits.buffer_bytes {
+            return Err(format!("a buffer of {n_bytes} bytes").into());
+        }
+        self.temporaries.push(Temporary { n_bytes });
+        Ok(DeviceBufferId((self.plan.buffers.len() + self.temporaries.len() - 1) as u32))
+    }
+
+    /// The node that the step is from.
+    pub(crate) fn node(&self) -> Arc<str> {
+        Arc::clone(&self.plan.steps[self.step].node)
+    }
+
+    /// A run of a module with workgroups of these sizes, in so many of them.
+    pub(crate) fn dispatch(
+        &mut self,
+        shader: Shader,
+        workgroup: [u32; 3],
+        workgroups: [u32; 3],
+    ) -> Result<Dispatch, Reason> {
+        if workgroups.iter().any(|it| *it > self.limits.workgroups) {
+            return Err(format!("{workgroups:?} workgroups").into());
+        }
+        let (bindings, text) = shader.finish(workgroup);
+        if bindings.len() > self.limits.bindings {
+            return Err(format!("{} tensors at once", bindings.len()).into());
+        }
+        let next = ModuleId(self.program.modules.len() as u32);
+        let module = *self.modules.entry(text).or_insert_with_key(|text| {
+            self.program.modules.push(text.clone());
+            next
+        });
+        Ok(Dispatch { module, bindings, workgroups })
+    }
+
+    /// A run of a module for each number `i` below `n`. Nothing where there is none.
+    pub(crate) fn for_each(&mut self, n: usize, body: impl FnOnce(&mut Shader)) -> Lowered {
+        self.try_for_each(n, |_, shader| {
+            body(shader);
+            Ok(())
+        })
+    }
+
+    /// As [`Lowering::for_each`], with a body that may find that it is not for the device.
+    pub(crate) fn try_for_each(
+        &mut self,
+        n: usize,
+        body: impl FnOnce(&mut Self, &mut Shader) -> Result<(), Reason>,
+    ) -> Lowered {
+        let mut shader = Shader::default();
+        let groups =
+            u32::try_from(n.div_ceil(WORKGROUP as usize)).map_err(|_| "more elements than a device numbers")?;
+        let (x, y) = self.grid(groups);
+        let group = if y > 1 { format!("(group.x + group.y * {x}u)") } else { "group.x".to_owned() };
+        shader.line(format!("let i = {group} * {WORKGROUP}u + local.x;"));
+        shader.line(format!("if (i >= {n}u) {{ return; }}"));
+        body(self, &mut shader)?;
+        match n {
+            0 => Ok(Vec::new()),
+            _ => Ok(vec![self.dispatch(shader, [WORKGROUP, 1, 1], [x, y, 1])?]),
+        }
+    }
+
+    /// A run of a module with one workgroup of `size` invocations for each number `row` below `n`, in which `local.x` is the number of the
+    /// invocation.
+    pub(crate) fn for_each_row(
+        &mut self,
+        n: usize,
+        size: u32,
+        body: impl FnOnce(&mut Self, &mut Shader) -> Result<(), Reason>,
+    ) -> Lowered {
+        let mut shader = Shader::default();
+        let (x, y) = self.grid(u32::try_from(n).map_err(|_| "more rows than a device numbers")?);
+        let row = if y > 1 { format!("group.x + group.y * {x}u") } else { "group.x".to_owned() };
+        shader.line(format!("let row = {row};"));
+        shader.line(format!("if (row >= {n}u) {{ return; }}"));
+        body(self, &mut shader)?;
+        match n {
+            0 => Ok(Vec::new()),
+            _ => Ok(vec![self.dispatch(shader, [size, 1, 1], [x, y, 1])?]),
+        }
+    }
+
+    /// So many workgroups in two dimensions.
+    fn grid(&self, n: u32) -> (u32, u32) {
+        let x = n.min(self.limits.workgroups).max(1);
+        (x, n.div_ceil(x).max(1))
+    }
+}

@@ -1,0 +1,176 @@
+//! The program of a device: what it does in the place of a plan's steps, as plain data, which any host of a GPU can execute.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use tracefx_core::DType;
+use tracefx_plan::BufferId;
+
+/// A number of a device's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeviceBufferId(pub u32);
+
+/// A number of a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModuleId(pub u32);
+
+/// A plan as a device executes it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Program {
+    /// The bytes of each buffer of the device.
+    pub buffers: Vec<u64>,
+    /// Where the elements of each buffer of the plan are; nothing of those that are on the CPU alone.
+    pub places: Vec<Option<Place>>,
+    /// The modules, in WGSL. Each has one entry point, `main`, and its bindings in group 0.
+    pub modules: Vec<String>,
+    /// What is done for each step of the plan, in order.
+    pub steps: Vec<DeviceStep>,
+    /// The plan's buffers that come down at the end: results, and what the plan has changed of inputs and of the program.
+    pub outputs: Vec<BufferId>,
+    /// The constants that the device reads before anything has written to them.
+    pub constants: Vec<BufferId>,
+    /// What the data can break. A shader that finds it broken writes to the buffer of checks.
+    pub checks: Vec<Check>,
+    /// The buffer of checks, three words for each: whether it is broken, and the two words of the value that breaks it.
+    pub check_buffer: Option<DeviceBufferId>,
+}
+
+/// The elements of a plan's buffer on the device, in the order of the plan's memory, so that offsets and strides are the same. An
+/// element of up to four bytes is a word; one of eight is two words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The device's buffer.
+    pub buffer: DeviceBufferId,
+    /// What the elements are.
+    pub dtype: DType,
+    /// How many there are.
+    pub n_elements: usize,
+}
+
+/// What is done for a step of the plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceStep {
+    /// What comes down from the device before it.
+    pub downloads: Vec<BufferId>,
+    /// What goes up to the device before it.
+    pub uploads: Vec<BufferId>,
+    /// What is filled with zeros on the device before it.
+    pub clears: Vec<BufferId>,
+    /// Who does its work.
+    pub work: Work,
+}
+
+/// Who does the work of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
+    /// The device, in this order.
+    Device(Vec<Dispatch>),
+    /// The CPU, for this reason.
+    Cpu(Reason),
+}
+
+/// Why a step is not the device's.
+pub type Reason = Cow<'static, str>;
+
+/// A run of a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dispatch {
+    /// The module.
+    pub module: ModuleId,
+    /// The whole buffers that it is given, in the order of its bindings.
+    pub bindings: Vec<Binding>,
+    /// The numbers of workgroups.
+    pub workgroups: [u32; 3],
+}
+
+/// A buffer that a module is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Binding {
+    /// The buffer.
+    pub buffer: DeviceBufferId,
+    /// Whether the module writes to it.
+    pub is_written: bool,
+}
+
+/// A promise about the data that a shader looks after: the values of a tensor lie between zero and a size, or, where they are wrapped,
+/// between that size below zero and it. A value that does not is counted as the nearest that does, and the check is broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// The node that the step is from.
+    pub node: Arc<str>,
+    /// The operator.
+    pub op: Arc<str>,
+    /// The dimension that the values are positions in.
+    pub dim: usize,
+    /// Its size.
+    pub size: usize,
+    /// Whether values below zero count from the end.
+    pub is_wrapped: bool,
+}
+
+/// What a device can do at most; the least that WebGPU grants everywhere are the default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Buffers of a module.
+    pub bindings: usize,
+    /// Bytes of a buffer.
+    pub buffer_bytes: u64,
+    /// Workgroups in a dimension.
+    pub workgroups: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { bindings: 8, buffer_bytes: 128 << 20, workgroups: 65535 }
+    }
+}
+
+impl Program {
+    /// How many steps the device does, and how many the CPU.
+    pub fn count(&self) -> (usize, usize) {
+        let n_device = self.steps.iter().filter(|it| matches!(it.work, Work::Device(_))).count();
+        (n_device, self.steps.len() - n_device)
+    }
+
+    /// The bytes on the device of a buffer of the plan; nothing of one that is not there.
+    pub fn bytes_of(&self, buffer: BufferId) -> u64 {
+        let place = self.places.get(buffer.0 as usize).copied().flatten();
+        place.map_or(0, |it| (it.n_elements * words(it.dtype).unwrap_or(1) * 4) as u64)
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, step) in self.steps.iter().enumerate() {
+            for (word, buffers) in [("down", &step.downloads), ("up", &step.uploads), ("clear", &step.clears)] {
+                for buffer in buffers {
+                    writeln!(f, "{word} buffer {}", buffer.0)?;
+                }
+            }
+            match &step.work {
+                Work::Cpu(reason) => writeln!(f, "step {at} on the CPU: {reason}")?,
+                Work::Device(dispatches) => {
+                    writeln!(f, "step {at}")?;
+                    for it in dispatches {
+                        let bindings: Vec<String> = it
+                            .bindings
+                            .iter()
+                            .map(|it| format!("{}{}", it.buffer.0, if it.is_written { "!" } else { "" }))
+                            .collect();
+                        writeln!(f, "    module {} on {} in {:?}", it.module.0, bindings.join(" "), it.workgroups)?;
+                    }
+                }
+            }
+        }
+        self.outputs.iter().try_for_each(|it| writeln!(f, "down buffer {}", it.0))
+    }
+}
+
+/// How many words an element takes on the device; nothing where it cannot be there.
+pub fn words(dtype: DType) -> Option<usize> {
+    match dtype.size() {
+        1 | 2 | 4 => Some(1),
+        8 => Some(2),
+        _ => None,
+    }
+}

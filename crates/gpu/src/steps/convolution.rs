@@ -1,0 +1,208 @@
+//! Convolutions: of channels-last images as products whose left factor is gathered while it is read; where a filter sees few channels, and for
+//! all that is called, an invocation for each element.
+
+use super::matrices::{Access, Sizes, Tail, tiled};
+use super::pointwise::rounded;
+use crate::lower::{Lowered, Lowering};
+use crate::program::Reason;
+use crate::shader::{Shader, View, coordinates};
+use tracefx_core::{Dims, contiguous_strides};
+use tracefx_plan::{Convolution, ConvolutionLayer, Operand, TensorId};
+
+/// Filters that see fewer channels are no matrix.
+const FEW_CHANNELS: usize = 4;
+
+pub(super) fn channels_last(cx: &mut Lowering<'_>, it: &Convolution<TensorId>) -> Lowered {
+    let (mut images, scale) = (cx.floats(it.input)?, it.scale.map(|it| cx.floats(it)).transpose()?);
+    let result = cx.floats(it.result)?;
+    let mut dispatches = Vec::new();
+    for (at, layer) in it.layers.iter().enumerate() {
+        let weight = cx.floats(layer.weight)?;
+        let sizes = four(&images.sizes)
+            .zip(four(&weight.sizes))
+            .and_then(|(images, weight)| layer.result_sizes(images, weight))
+            .ok_or("a convolution's sizes do not fit")?;
+        let target = if at + 1 == it.layers.len() {
+            result.clone()
+        } else {
+            let buffer = cx.temporary(4 * sizes.iter().product::<usize>() as u64)?;
+            let strides = contiguous_strides(&sizes);
+            View { buffer, dtype: images.dtype, sizes: Dims::from_slice(&sizes), strides, offset: 0 }
+        };
+        let tail = Tail::of(cx, &layer.epilogue)?;
+        dispatches.extend(self::layer(cx, layer, (&images, scale.as_ref(), &weight), &tail, &target)?);
+        images = target;
+    }
+    Ok(dispatches)
+}
+
+fn four(sizes: &[usize]) -> Option<[usize; 4]> {
+    sizes.try_into().ok()
+}
+
+fn layer(
+    cx: &mut Lowering<'_>,
+    layer: &ConvolutionLayer<TensorId>,
+    (images, scale, weight): (&View, Option<&View>, &View),
+    tail: &Tail,
+    result: &View,
+) -> Lowered {
+    let ([h, w, c], [oh, ow, o]) = ([1, 2, 3].map(|it| images.sizes[it]), [1, 2, 3].map(|it| result.sizes[it]));
+    let (per_group, [kh, kw]) = (weight.sizes[1], [weight.sizes[2], weight.sizes[3]]);
+    let filters = o / layer.groups;
+    let pixel = |dim: usize, point: &str, tap: &str| {
+        let (stride, dilation, padding) = (layer.stride[dim], layer.dilation[dim], layer.padding[dim]);
+        format!("{point} * {stride}u + {tap} * {dilation}u - {padding}u")
+    };
+    // A pixel in front of the image is a number beyond it.
+    let gather = |shader: &mut Shader| {
+        shader.line(format!("let iy = {};", pixel(0, "oy", "ky")));
+        shader.line(format!("let ix = {};", pixel(1, "ox", "kx")));
+        shader.line("var pixel = 0.0f;");
+        shader.line(format!("if (iy < {h}u && ix < {w}u) {{"));
+        let element =
+            shader.load(images, &format!("{}u + ((image * {h}u + iy) * {w}u + ix) * {c}u + channel", images.offset));
+        shader.line(format!("pixel = {element};"));
+        shader.line("}");
+    };
+    if per_group < FEW_CHANNELS && layer.groups > 1 {
+        return cx.for_each(result.numel(), |shader| {
+            shader.line(format!("let filter_at = i % {o}u;"));
+            shader.line(format!("let ox = i / {o}u % {ow}u;"));
+            shader.line(format!("let oy = i / {}u % {oh}u;", o * ow));
+            shader.line(format!("let image = i / {}u;", o * ow * oh));
+            shader.line("var total = 0.0f;");
+            shader.line(format!("for (var ky = 0u; ky < {kh}u; ky++) {{"));
+            shader.line(format!("for (var kx = 0u; kx < {kw}u; kx++) {{"));
+            shader.line(format!("for (var kc = 0u; kc < {per_group}u; kc++) {{"));
+            shader.line(format!("let channel = filter_at / {filters}u * {per_group}u + kc;"));
+            gather(shader);
+            let at = weight.at(&["filter_at", "kc", "ky", "kx"].map(str::to_owned));
+            let factor = shader.load(weight, &at);
+            shader.line(format!("total += pixel * {factor};"));
+            shader.line("} } }");
+            shader.line("let sum = total;");
+            tail.store(shader, result, "filter_at", "i");
+        });
+    }
+    let sizes = Sizes { batch: layer.groups, m: result.numel() / o.max(1), n: filters, k: kh * kw * per_group };
+    let access = Access {
+        lhs: &mut |shader| {
+            shader.line(format!("let ox = y % {ow}u;"));
+            shader.line(format!("let oy = y / {ow}u % {oh}u;"));
+            shader.line(format!("let image = y / {}u;", ow * oh));
+            shader.line(format!("let channel = z * {per_group}u + t % {per_group}u;"));
+            shader.line(format!("let kx = t / {per_group}u % {kw}u;"));
+            shader.line(format!("let ky = t / {}u;", per_group * kw));
+            gather(shader);
+            match scale {
+                Some(scale) => {
+                    let factor = shader.load(scale, &format!("{}u + image * {c}u + channel", scale.offset));
+                    format!("pixel * {factor}")
+                }
+                None => "pixel".to_owned(),
+            }
+        },
+        rhs: &mut |shader| {
+            let places = [
+                format!("(z * {filters}u + x)"),
+                format!("(t % {per_group}u)"),
+                format!("(t / {}u)", per_group * kw),
+                format!("(t / {per_group}u % {kw}u)"),
+            ];
+            shader.load(weight, &weight.at(&places))
+        },
+        store: &mut |shader| {
+            shader.line(format!("let filter_at = z * {filters}u + x;"));
+            tail.store(shader, result, "filter_at", &format!("y * {o}u + filter_at"));
+        },
+    };
+    tiled(cx, sizes, access)
+}
+
+/// `aten.convolution`, of one to three dimensions.
+pub(super) fn call(cx: &mut Lowering<'_>, args: &[Operand], result: TensorId) -> Lowered {
+    let [
+        Operand::Tensor(input),
+        Operand::Tensor(weight),
+        bias,
+        stride,
+        padding,
+        dilation,
+        Operand::Bool(is_transposed),
+        _,
+        Operand::Int(groups),
+    ] = args
+    else {
+        return Err("a convolution of other arguments".into());
+    };
+    let (input, weight, result) = (cx.floats(*input)?, cx.floats(*weight)?, cx.floats(result)?);
+    let bias = match bias {
+        Operand::Tensor(it) => Some(cx.floats(*it)?),
+        _ => None,
+    };
+    let n_dims = weight.sizes.len() - 2;
+    if input.sizes.len() != n_dims + 2 || !(1..=3).contains(&n_dims) {
+        return Err("a convolution of other dimensions".into());
+    }
+    let [stride, padding, dilation] = [stride, padding, dilation].map(|it| numbers(it, n_dims));
+    let (stride, padding, dilation, groups) = (stride?, padding?, dilation?, *groups as usize);
+    cx.for_each(result.numel(), |shader| {
+        let places = coordinates(shader, "i", &result.sizes, "c");
+        // Of a transposed one, the filters lie in the second dimension.
+        let channels = input.sizes[1] / groups.max(1);
+        let filters = result.sizes[1] / groups.max(1);
+        shader.line(format!("let first = c1 / {filters}u * {channels}u;"));
+        shader.line("var total = 0.0f;");
+        shader.line(format!("for (var k = 0u; k < {channels}u; k++) {{"));
+        let (mut pixel, mut tap) = (
+            vec![places[0].clone(), "(first + k)".to_owned()],
+            match is_transposed {
+                true => vec!["(first + k)".to_owned(), format!("(c1 % {filters}u)")],
+                false => vec!["c1".to_owned(), "k".to_owned()],
+            },
+        );
+        let mut inside = Vec::new();
+        for dim in 0..n_dims {
+            let (point, size) = (&places[dim + 2], input.sizes[dim + 2]);
+            let [stride, padding, dilation] = [stride[dim], padding[dim], dilation[dim]];
+            shader.line(format!("for (var k{dim} = 0u; k{dim} < {}u; k{dim}++) {{", weight.sizes[dim + 2]));
+            if *is_transposed {
+                // A point gives to those pixels that it is a tap of.
+                shader.line(format!("let g{dim} = {point} + {padding}u - k{dim} * {dilation}u;"));
+                shader.line(format!("let p{dim} = g{dim} / {stride}u;"));
+                inside.push(format!("g{dim} % {stride}u == 0u && p{dim} < {size}u"));
+            } else {
+                shader.line(format!("let p{dim} = {point} * {stride}u + k{dim} * {dilation}u - {padding}u;"));
+                inside.push(format!("p{dim} < {size}u"));
+            }
+            pixel.push(format!("p{dim}"));
+            tap.push(format!("k{dim}"));
+        }
+        shader.line(format!("if ({}) {{", inside.join(" && ")));
+        let (element, factor) = (shader.load(&input, &input.at(&pixel)), shader.load(&weight, &weight.at(&tap)));
+        shader.line(format!("total += {element} * {factor};"));
+        shader.line("}");
+        shader.line("}".repeat(n_dims + 1));
+        let mut value = "total".to_owned();
+        if let Some(bias) = &bias {
+            value = format!("(total + {})", shader.load(bias, &bias.at(&["c1".to_owned()])));
+        }
+        let statement = shader.store(&result, &result.at(&places), &rounded(&value, result.dtype));
+        shader.line(statement);
+    })
+}
+
+/// A number for each dimension.
+pub(super) fn numbers(operand: &Operand, n: usize) -> Result<Vec<usize>, Reason> {
+    let number = |it: &Operand| match it {
+        Operand::Int(it) => usize::try_from(*it).map_err(|_| Reason::from("a number below zero")),
+        _ => Err("sizes that the data decides".into()),
+    };
+    match operand {
+        Operand::List(items) if items.len() == n => items.iter().map(number).collect(),
+        Operand::List(items) if items.len() == 1 => Ok(vec![number(&items[0])?; n]),
+        Operand::Int(_) => Ok(vec![number(operand)?; n]),
+        _ => Err("other arguments".into()),
+    }
+}

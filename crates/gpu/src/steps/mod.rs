@@ -1,0 +1,39 @@
+//! The steps that have shaders: a file for each kind.
+
+mod attention;
+mod calls;
+mod convolution;
+mod copies;
+mod loops;
+mod matrices;
+mod norms;
+mod pointwise;
+mod pools;
+mod reductions;
+mod selections;
+
+use crate::lower::{Lowered, Lowering};
+use tracefx_plan::{Action, Fused};
+
+/// The dispatches of a step, or why it stays on the CPU.
+pub(crate) fn lower(cx: &mut Lowering<'_>, action: &Action) -> Lowered {
+    match action {
+        Action::Copy { from, to } => copies::copy(cx, *from, *to),
+        Action::Fused(fused) => match fused {
+            Fused::Loop(it) => loops::code(cx, it),
+            Fused::Product(it) => matrices::product(cx, it),
+            Fused::Convolution(it) => convolution::channels_last(cx, it),
+            Fused::Norm(it) => norms::norm(cx, it),
+            Fused::Attention(it) => attention::attention(cx, it),
+            Fused::Pool(it) => pools::pool(cx, it),
+            Fused::Gather(it) => selections::gather(cx, it),
+            Fused::QuantizedConvolution(_) => Err("a convolution of integers has no shader".into()),
+        },
+        Action::Call { op, args, results } => calls::call(cx, op, args, results),
+        Action::Update { op, args } => match selections::update(cx, op, args) {
+            Some(lowered) => lowered,
+            None => Err(format!("{op} in place has no shader").into()),
+        },
+        Action::ControlFlow { op, .. } => Err(format!("{op} is control flow").into()),
+    }
+}

@@ -1,0 +1,126 @@
+//! Normalisations of rows: a workgroup for each row.
+
+use super::matrices::reduced;
+use super::pointwise::rounded;
+use crate::lower::{Lowered, Lowering};
+use crate::shader::{Shader, View, float};
+use tracefx_plan::{Norm, NormStatistic, Operand, TensorId};
+
+/// The invocations for a row.
+const ROW: u32 = 64;
+
+pub(super) fn norm(cx: &mut Lowering<'_>, it: &Norm<TensorId>) -> Lowered {
+    let (input, result) = (cx.floats(it.input)?, cx.floats(it.result)?);
+    let weight = it.weight.map(|it| cx.floats(it)).transpose()?;
+    let bias = it.bias.map(|it| cx.floats(it)).transpose()?;
+    let (m, n) = (input.sizes[0], input.sizes[1]);
+    cx.for_each_row(m, ROW, |_, shader| {
+        let at = |view: &View| format!("{}u + row * {n}u + x", view.offset);
+        let element = shader.load(&input, &at(&input));
+        let mean = match it.statistic {
+            NormStatistic::Variance => mean(shader, "sum", n, &element),
+            NormStatistic::MeanSquare => "0.0f".to_owned(),
+        };
+        shader.line(format!("let middle = {mean};"));
+        let square = mean_of(shader, "square", n, &format!("({element} - middle) * ({element} - middle)"));
+        shader.line(format!("let factor = 1.0f / sqrt({square} + {});", float(it.eps as f32)));
+        shader.line(format!("for (var x = local.x; x < {n}u; x += {ROW}u) {{"));
+        let mut value = format!("({element} - middle) * factor");
+        if let Some(weight) = &weight {
+            value = format!("{value} * {}", shader.load(weight, &weight.at(&["x".to_owned()])));
+        }
+        if let Some(bias) = &bias {
+            value = format!("{value} + {}", shader.load(bias, &bias.at(&["x".to_owned()])));
+        }
+        let statement = shader.store(&result, &at(&result), &value);
+        shader.line(statement);
+        shader.line("}");
+        Ok(())
+    })
+}
+
+fn mean(shader: &mut Shader, name: &str, n: usize, element: &str) -> String {
+    mean_of(shader, name, n, element)
+}
+
+/// The mean of `element` over all `x` below `n`.
+fn mean_of(shader: &mut Shader, name: &str, n: usize, element: &str) -> String {
+    shader.line(format!("var {name} = 0.0f;"));
+    shader.line(format!("for (var x = local.x; x < {n}u; x += {ROW}u) {{ {name} += {element}; }}"));
+    let sum = reduced(shader, name, "f32", ROW, &|a, b| format!("{a} + {b}"));
+    format!("{sum} / {}", float(n as f32))
+}
+
+/// `native_group_norm` and `native_layer_norm`: rows that lie behind each other, with means and factors as further results.
+pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], results: &[TensorId]) -> Option<Lowered> {
+    let is_group = match op {
+        "aten.native_group_norm.default" => true,
+        "aten.native_layer_norm.default" => false,
+        _ => return None,
+    };
+    Some(rows(cx, is_group, args, results))
+}
+
+fn rows(cx: &mut Lowering<'_>, is_group: bool, args: &[Operand], results: &[TensorId]) -> Lowered {
+    let tensor = |at: usize| if let Some(Operand::Tensor(it)) = args.get(at) { Some(*it) } else { None };
+    let int = |at: usize| if let Some(Operand::Int(it)) = args.get(at) { usize::try_from(*it).ok() } else { None };
+    let other = "other arguments";
+    let input = cx.floats(tensor(0).ok_or(other)?)?;
+    let (weights, n_rows, eps) = if is_group {
+        ([tensor(1), tensor(2)], int(3).zip(int(6)).map(|(n, groups)| n * groups), args.get(7))
+    } else {
+        let n_last = if let Some(Operand::List(it)) = args.get(1) { it.len() } else { 0 };
+        let lead = input.sizes.len().checked_sub(n_last).ok_or(other)?;
+        ([tensor(2), tensor(3)], Some(input.sizes[..lead].iter().product()), args.get(4))
+    };
+    let n_rows = n_rows.ok_or(other)?;
+    let Some(Operand::Float(eps)) = eps else { return Err(other.into()) };
+    let [result, means, factors] = results else { return Err(other.into()) };
+    let outs = [*result, *means, *factors].map(|it| cx.floats(it));
+    let [result, means, factors] = outs;
+    let (result, means, factors) = (result?, means?, factors?);
+    let weights = weights.map(|it| it.map(|it| cx.floats(it)).transpose());
+    let [weight, bias] = weights;
+    let (weight, bias) = (weight?, bias?);
+    let is_whole = |it: &View| tracefx_core::has_contiguous_strides(&it.sizes, &it.strides);
+    if !is_whole(&input) || [&weight, &bias].iter().any(|it| it.as_ref().is_some_and(|it| !is_whole(it))) {
+        return Err("a normalisation of rows with gaps".into());
+    }
+    let n = input.numel() / n_rows.max(1);
+    // The channel of an element of a group: so many pixels share it.
+    let channel = if is_group {
+        let channels = input.sizes.get(1).copied().unwrap_or(1);
+        let pixels: usize = input.sizes[2.min(input.sizes.len())..].iter().product();
+        format!("(row * {n}u + x) / {}u % {}u", pixels.max(1), channels.max(1))
+    } else {
+        "x".to_owned()
+    };
+    cx.for_each_row(n_rows, ROW, |_, shader| {
+        let at = |view: &View| format!("{}u + row * {n}u + x", view.offset);
+        let element = shader.load(&input, &at(&input));
+        let mean = mean(shader, "sum", n, &element);
+        shader.line(format!("let middle = {mean};"));
+        let square = mean_of(shader, "square", n, &format!("({element} - middle) * ({element} - middle)"));
+        shader.line(format!("let factor = 1.0f / sqrt({square} + {});", float(*eps as f32)));
+        shader.line("if (local.x == 0u) {");
+        for (view, value) in [(&means, "middle"), (&factors, "factor")] {
+            if view.numel() == n_rows {
+                let statement = shader.store(view, &format!("{}u + row", view.offset), &rounded(value, view.dtype));
+                shader.line(statement);
+            }
+        }
+        shader.line("}");
+        shader.line(format!("for (var x = local.x; x < {n}u; x += {ROW}u) {{"));
+        let mut value = format!("({element} - middle) * factor");
+        if let Some(weight) = &weight {
+            value = format!("{value} * {}", shader.load(weight, &format!("{}u + {channel}", weight.offset)));
+        }
+        if let Some(bias) = &bias {
+            value = format!("{value} + {}", shader.load(bias, &format!("{}u + {channel}", bias.offset)));
+        }
+        let statement = shader.store(&result, &at(&result), &rounded(&value, result.dtype));
+        shader.line(statement);
+        shader.line("}");
+        Ok(())
+    })
+}

@@ -1,0 +1,81 @@
+//! Every module that plans are lowered to is valid, without a GPU.
+
+use crate::cases::{CALLS, fused, plan_of};
+use naga::valid::{Capabilities, ValidationFlags, Validator};
+use tracefx_gpu::{Limits, Program, Work, lower};
+
+/// Checks the modules of a program.
+#[track_caller]
+pub(crate) fn check(program: &Program) {
+    for text in &program.modules {
+        let module = match naga::front::wgsl::parse_str(text) {
+            Ok(module) => module,
+            Err(problem) => panic!("{}\n{text}", problem.emit_to_string(text)),
+        };
+        let validity = Validator::new(ValidationFlags::all(), Capabilities::empty()).validate(&module);
+        if let Err(problem) = validity {
+            panic!("{}\n{text}", problem.emit_to_string(text));
+        }
+    }
+}
+
+#[test]
+fn calls_have_valid_modules() {
+    for call in CALLS {
+        let program = lower(&plan_of(*call), &Limits::default(), &|_| false);
+        match &program.steps[0].work {
+            Work::Device(dispatches) => assert!(!dispatches.is_empty(), "{} does nothing", call.0),
+            Work::Cpu(reason) => panic!("{}: {reason}", call.0),
+        }
+        check(&program);
+    }
+}
+
+#[test]
+fn fused_steps_have_valid_modules() {
+    // A convolution with all that may follow it reads and writes nine tensors.
+    let limits = Limits { bindings: 9, ..Limits::default() };
+    for (name, plan) in fused() {
+        let program = lower(&plan, &limits, &|_| false);
+        for step in &program.steps {
+            match &step.work {
+                Work::Device(dispatches) => assert!(!dispatches.is_empty(), "{name} does nothing"),
+                Work::Cpu(reason) => assert!(reason.contains("lgamma"), "{name}: {reason}"),
+            }
+        }
+        check(&program);
+    }
+}
+
+#[test]
+fn what_crosses_is_told() {
+    let (_, plan) = fused().into_iter().find(|(name, _)| *name == "copies between steps").unwrap();
+    let program = lower(&plan, &Limits::default(), &|_| false);
+    assert_eq!(
+        program.to_string(),
+        "up buffer 0
+step 0
+    module 0 on 1 0! in [1, 1, 1]
+down buffer 1
+step 1 on the CPU: aten.lgamma.default has no shader
+up buffer 2
+step 2
+    module 1 on 0 2! in [1, 1, 1]
+down buffer 3
+"
+    );
+}
+
+#[test]
+fn tensors_beyond_a_limit_stay_on_the_cpu() {
+    let plan = plan_of(CALLS[0]);
+    let limits = [Limits { bindings: 1, ..Limits::default() }, Limits { buffer_bytes: 100, ..Limits::default() }];
+    for limits in limits {
+        assert_eq!(lower(&plan, &limits, &|_| false).count(), (0, 1), "{limits:?}");
+    }
+    let few = Limits { workgroups: 6, ..Limits::default() };
+    let program = lower(&plan, &few, &|_| false);
+    let Work::Device(dispatches) = &program.steps[0].work else { panic!("{program}") };
+    assert_eq!(dispatches[0].workgroups, [6, 6, 1]);
+    check(&program);
+}
