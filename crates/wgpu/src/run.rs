@@ -1,0 +1,254 @@
+//! A plan on the GPU: its buffers, which stay from run to run, and its runs.
+
+use crate::elements::{narrowed, widened};
+use crate::gpu::{Gpu, Pipeline, failed};
+use std::fmt;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_exec::{Memory, PlanDevice};
+use tracefx_gpu::{Check, Place, Program, Work, words};
+use tracefx_plan::BufferId;
+
+/// A run that takes longer has failed.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// A dispatch with what it is given.
+struct Ready {
+    pipeline: Arc<Pipeline>,
+    group: wgpu::BindGroup,
+    workgroups: [u32; 3],
+}
+
+pub(crate) struct PlanOnGpu {
+    gpu: Gpu,
+    program: Program,
+    buffers: Vec<wgpu::Buffer>,
+    /// What is read of the device is copied here.
+    staging: wgpu::Buffer,
+    /// The dispatches of each step.
+    steps: Vec<Vec<Ready>>,
+    /// The versions of the constants that are on the device; nothing after a run that failed.
+    versions: Vec<Option<u64>>,
+    /// What is told the device with the next submission.
+    encoder: Option<wgpu::CommandEncoder>,
+}
+
+impl PlanOnGpu {
+    pub(crate) fn new(gpu: Gpu, program: Program) -> Result<Self> {
+        let device = &gpu.0.device;
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+        let buffer = |size: u64, usage| {
+            device.create_buffer(&wgpu::BufferDescriptor {
+                label: None,
+                size: size.next_multiple_of(4),
+                usage,
+                mapped_at_creation: false,
+            })
+        };
+        let buffers: Vec<wgpu::Buffer> = program.buffers.iter().map(|size| buffer(*size, usage)).collect();
+        let read = program.outputs.iter().chain(program.steps.iter().flat_map(|it| &it.downloads));
+        let read = read.map(|it| program.bytes_of(*it)).chain([12 * program.checks.len() as u64]);
+        let staging =
+            buffer(read.max().unwrap_or(0).max(8), wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
+        let mut steps = Vec::new();
+        for step in &program.steps {
+            let mut ready = Vec::new();
+            if let Work::Device(dispatches) = &step.work {
+                for it in dispatches {
+                    let text = &program.modules[it.module.0 as usize];
+                    let pipeline = gpu.0.pipeline(text, it.bindings.iter().map(|it| it.is_written).collect());
+                    let entry = |(at, it): (usize, &tracefx_gpu::Binding)| wgpu::BindGroupEntry {
+                        binding: at as u32,
+                        resource: buffers[it.buffer.0 as usize].as_entire_binding(),
+                    };
+                    let entries: Vec<_> = it.bindings.iter().enumerate().map(entry).collect();
+                    let group = device.create_bind_group(&wgpu::BindGroupDescriptor {
+                        label: None,
+                        layout: &pipeline.layout,
+                        entries: &entries,
+                    });
+                    ready.push(Ready { pipeline, group, workgroups: it.workgroups });
+                }
+            }
+            steps.push(ready);
+        }
+        let versions = vec![None; program.constants.len()];
+        Ok(PlanOnGpu { gpu, program, buffers, staging, steps, versions, encoder: None })
+    }
+
+    fn place(&self, buffer: BufferId) -> Result<Place> {
+        let place = self.program.places.get(buffer.0 as usize).copied().flatten();
+        place.ok_or_else(|| Diagnostic::new(Code::Internal, "a buffer of the plan has no place on the GPU"))
+    }
+
+    fn encoder(&mut self) -> &mut wgpu::CommandEncoder {
+        let device = &self.gpu.0.device;
+        self.encoder.get_or_insert_with(|| device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default()))
+    }
+
+    fn submit(&mut self) {
+        if let Some(encoder) = self.encoder.take() {
+            self.gpu.0.queue.submit([encoder.finish()]);
+        }
+    }
+
+    fn upload(&mut self, buffer: BufferId, memory: &mut Memory<'_>) -> Result<()> {
+        let place = self.place(buffer)?;
+        let n_bytes = place.n_elements * place.dtype.size();
+        if n_bytes == 0 {
+            return Ok(());
+        }
+        let storage = memory(buffer)?;
+        let bytes = storage.read();
+        let what = || Diagnostic::new(Code::InputType, "the plan was made for an input of more memory");
+        let bytes = bytes.bytes().get(..n_bytes).ok_or_else(what)?;
+        let mut wide = vec![0; place.n_elements * words(place.dtype).unwrap_or(1) * 4];
+        widened(bytes, place.dtype, &mut wide);
+        // What is written so comes before all that is submitted later.
+        self.submit();
+        self.gpu.0.queue.write_buffer(&self.buffers[place.buffer.0 as usize], 0, &wide);
+        Ok(())
+    }
+
+    /// The first bytes of a buffer.
+    fn read<T>(&mut self, buffer: usize, n_bytes: u64, body: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+        let (from, staging) = (self.buffers[buffer].clone(), self.staging.clone());
+        self.encoder().copy_buffer_to_buffer(&from, 0, &staging, 0, n_bytes);
+        self.submit();
+        let (sender, receiver) = mpsc::channel();
+        staging.map_async(wgpu::MapMode::Read, 0..n_bytes, move |result| _ = sender.send(result));
+        let poll = wgpu::PollType::Wait { submission_index: None, timeout: Some(TIMEOUT) };
+        self.gpu.0.device.poll(poll).map_err(|problem| failed(&problem.to_string()))?;
+        let mapped = receiver.recv().map_err(|_| failed("it answers no more"))?;
+        mapped.map_err(|problem| failed(&problem.to_string()))?;
+        let range = staging.get_mapped_range(0..n_bytes).map_err(|problem| failed(&problem.to_string()))?;
+        let result = body(&range);
+        drop(range);
+        staging.unmap();
+        result
+    }
+
+    fn download(&mut self, buffer: BufferId, memory: &mut Memory<'_>) -> Result<()> {
+        let place = self.place(buffer)?;
+        let n_bytes = place.n_elements * place.dtype.size();
+        if n_bytes == 0 {
+            return Ok(());
+        }
+        let storage = memory(buffer)?;
+        self.read(place.buffer.0 as usize, self.program.bytes_of(buffer), |wide| {
+            let mut guard = storage.write()?;
+            let what = || Diagnostic::new(Code::Internal, "memory of the plan is too short");
+            narrowed(wide, place.dtype, guard.bytes_mut().get_mut(..n_bytes).ok_or_else(what)?);
+            Ok(())
+        })
+    }
+
+    /// Refuses what the data has broken, before anything of it is seen.
+    fn check(&mut self) -> Result<()> {
+        let Some(buffer) = self.program.check_buffer else { return Ok(()) };
+        let n_bytes = 12 * self.program.checks.len() as u64;
+        let words: Vec<u32> = self.read(buffer.0 as usize, n_bytes, |bytes| Ok(bytemuck::pod_collect_to_vec(bytes)))?;
+        let broken = words.chunks_exact(3).zip(&self.program.checks).find(|(it, _)| it[0] != 0);
+        let Some((it, check)) = broken else { return Ok(()) };
+        let value = ((u64::from(it[2]) << 32) | u64::from(it[1])) as i64;
+        let Check { node, op, dim, size, is_wrapped } = check;
+        let what = match is_wrapped {
+            true => format!("index {value} is out of bounds for dimension {dim} with size {size}"),
+            false => format!("index out of range in self: {value} is not in [0, {size})"),
+        };
+        Err(Diagnostic::new(Code::IndexOutOfRange, what).op(&**op).node(&**node))
+    }
+
+    fn try_begin(&mut self, memory: &mut Memory<'_>) -> Result<()> {
+        self.encoder = None;
+        let constants = self.program.constants.clone();
+        for (at, buffer) in constants.into_iter().enumerate() {
+            let version = memory(buffer)?.version();
+            if self.versions[at].replace(version) != Some(version) {
+                self.upload(buffer, memory)?;
+            }
+        }
+        if let Some(checks) = self.program.check_buffer {
+            let checks = self.buffers[checks.0 as usize].clone();
+            self.encoder().clear_buffer(&checks, 0, None);
+        }
+        Ok(())
+    }
+
+    fn try_step(&mut self, at: usize, memory: &mut Memory<'_>) -> Result<bool> {
+        let step = self.program.steps.get(at);
+        let Some(step) = step else { return Ok(false) };
+        let (downloads, uploads, clears) = (step.downloads.clone(), step.uploads.clone(), step.clears.clone());
+        let is_device = matches!(step.work, Work::Device(_));
+        if !downloads.is_empty() {
+            self.check()?;
+        }
+        downloads.into_iter().try_for_each(|it| self.download(it, memory))?;
+        uploads.into_iter().try_for_each(|it| self.upload(it, memory))?;
+        for buffer in clears {
+            let place = self.place(buffer)?;
+            let buffer = self.buffers[place.buffer.0 as usize].clone();
+            self.encoder().clear_buffer(&buffer, 0, None);
+        }
+        let ready = std::mem::take(&mut self.steps[at]);
+        if !ready.is_empty() {
+            let mut pass = self.encoder().begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            for it in &ready {
+                pass.set_pipeline(&it.pipeline.pipeline);
+                pass.set_bind_group(0, &it.group, &[]);
+                let [x, y, z] = it.workgroups;
+                pass.dispatch_workgroups(x, y, z);
+            }
+        }
+        self.steps[at] = ready;
+        Ok(is_device)
+    }
+
+    fn try_end(&mut self, memory: &mut Memory<'_>) -> Result<()> {
+        self.check()?;
+        let outputs = self.program.outputs.clone();
+        outputs.into_iter().try_for_each(|it| self.download(it, memory))?;
+        self.submit();
+        // What came down is what is there.
+        let constants = self.program.constants.clone();
+        for (at, buffer) in constants.into_iter().enumerate() {
+            if self.program.outputs.contains(&buffer) {
+                self.versions[at] = Some(memory(buffer)?.version());
+            }
+        }
+        Ok(())
+    }
+
+    /// Does something with the device. What failed leaves nothing that the next run relies on.
+    fn guarded<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let gpu = self.gpu.clone();
+        let result = gpu.0.guarded(|| body(self)).and_then(|it| it);
+        if result.is_err() {
+            self.encoder = None;
+            self.versions.fill(None);
+        }
+        result
+    }
+}
+
+impl PlanDevice for PlanOnGpu {
+    fn begin(&mut self, memory: &mut Memory<'_>) -> Result<()> {
+        self.guarded(|it| it.try_begin(memory))
+    }
+
+    fn step(&mut self, at: usize, memory: &mut Memory<'_>) -> Result<bool> {
+        self.guarded(|it| it.try_step(at, memory))
+    }
+
+    fn end(&mut self, memory: &mut Memory<'_>) -> Result<()> {
+        self.guarded(|it| it.try_end(memory))
+    }
+}
+
+impl fmt::Debug for PlanOnGpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (n_device, n_cpu) = self.program.count();
+        f.debug_struct("PlanOnGpu").field("on_gpu", &n_device).field("on_cpu", &n_cpu).finish_non_exhaustive()
+    }
+}

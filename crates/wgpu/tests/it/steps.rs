@@ -1,0 +1,151 @@
+//! Each step that has shaders, beside the kernels.
+
+use crate::cases::{Build, CALLS, fused, plan_of};
+use std::sync::{Arc, OnceLock};
+use tracefx_core::{Bool8, Code, DType, Diagnostic, Result, Tensor, bf16, f16};
+use tracefx_exec::{Accelerator, BoundPlan, Executor, LOOP_STEPS};
+use tracefx_ops::{Value, registry};
+use tracefx_plan::{Action, Fused, Gather, Operand, Plan};
+use tracefx_wgpu::Gpu;
+
+/// The GPU of these tests.
+fn gpu() -> Option<&'static Gpu> {
+    static GPU: OnceLock<Option<Gpu>> = OnceLock::new();
+    let gpu = GPU.get_or_init(|| match Gpu::open() {
+        Ok(gpu) => Some(gpu),
+        Err(problem) if std::env::var_os("TRACEFX_GPU").is_some() => panic!("{problem}"),
+        Err(problem) => {
+            assert_eq!(problem.code(), Code::DeviceMissing);
+            None
+        }
+    });
+    gpu.as_ref()
+}
+
+/// Numbers that differ, of both signs; positions where those are wanted.
+fn input(plan: &Plan, at: usize, positions_below: Option<i64>) -> Tensor {
+    let Operand::Tensor(id) = plan.inputs[at] else { panic!("an input is a tensor") };
+    let view = plan.tensor(id);
+    let extent = view.known().unwrap();
+    let n = extent.span(view.dtype).unwrap() / view.dtype.size();
+    let number = |it: usize| ((it * 7 + at * 13) as f32 * 0.37).sin() * 2.0;
+    let whole = |it: usize| positions_below.map_or((number(it) * 4.0) as i64, |below| (it as i64 * 5 + 2) % below);
+    let sizes = [n];
+    let all = match view.dtype {
+        DType::Float32 => Tensor::from_slice(&(0..n).map(number).collect::<Vec<_>>(), &sizes),
+        DType::Float16 => Tensor::from_slice(&(0..n).map(|it| f16::from_f32(number(it))).collect::<Vec<_>>(), &sizes),
+        DType::BFloat16 => Tensor::from_slice(&(0..n).map(|it| bf16::from_f32(number(it))).collect::<Vec<_>>(), &sizes),
+        DType::Int64 => {
+            // Some have a high word of their own.
+            let wide =
+                |it: usize| if positions_below.is_none() && it % 5 == 3 { whole(it) << 33 | 5 } else { whole(it) };
+            Tensor::from_slice(&(0..n).map(wide).collect::<Vec<_>>(), &sizes)
+        }
+        DType::Int32 => Tensor::from_slice(&(0..n).map(|it| whole(it) as i32).collect::<Vec<_>>(), &sizes),
+        DType::Bool => Tensor::from_slice(&(0..n).map(|it| Bool8::from(it % 3 != 1)).collect::<Vec<_>>(), &sizes),
+        other => panic!("no numbers of {}", other.name()),
+    };
+    all.unwrap().as_strided(&extent.sizes, &extent.strides, extent.offset).unwrap()
+}
+
+fn run(bound: &mut BoundPlan, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    let inputs: Vec<Value<Tensor>> = inputs.iter().cloned().map(Value::Tensor).collect();
+    let executor = Executor::new(registry(), tracefx_cpu::kernels());
+    let Value::List(outputs) = bound.run(executor, &inputs, LOOP_STEPS, &mut |_, _| Ok(()))? else {
+        panic!("a plan gives a list")
+    };
+    let tensor = |it| if let Value::Tensor(it) = it { it } else { panic!("a plan gives tensors") };
+    Ok(outputs.into_iter().map(tensor).collect())
+}
+
+fn bound(plan: &Plan, gpu: Option<&Gpu>) -> BoundPlan {
+    let bound = BoundPlan::new(Arc::new(plan.clone()), registry(), tracefx_cpu::kernels()).unwrap();
+    bound.with_device(gpu.and_then(|it| it.prepare(plan, registry()).unwrap()))
+}
+
+/// Elements as numbers.
+fn numbers(tensor: &Tensor) -> Vec<f64> {
+    match tensor.dtype() {
+        DType::Float32 => tensor.to_vec::<f32>().unwrap().into_iter().map(f64::from).collect(),
+        DType::Float16 => tensor.to_vec::<f16>().unwrap().into_iter().map(f64::from).collect(),
+        DType::BFloat16 => tensor.to_vec::<bf16>().unwrap().into_iter().map(f64::from).collect(),
+        DType::Int64 => tensor.to_vec::<i64>().unwrap().into_iter().map(|it| it as f64).collect(),
+        DType::Int32 => tensor.to_vec::<i32>().unwrap().into_iter().map(f64::from).collect(),
+        DType::Int8 => tensor.to_vec::<i8>().unwrap().into_iter().map(f64::from).collect(),
+        DType::UInt8 => tensor.to_vec::<u8>().unwrap().into_iter().map(f64::from).collect(),
+        DType::Bool => tensor.to_vec::<Bool8>().unwrap().into_iter().map(|it| f64::from(u8::from(it.get()))).collect(),
+        other => panic!("no numbers of {}", other.name()),
+    }
+}
+
+/// How far numbers of a dtype may lie apart, of what they are and at all.
+fn tolerance(dtype: DType) -> (f64, f64) {
+    match dtype {
+        DType::Float32 => (2e-5, 1e-5),
+        DType::Float16 => (1e-3, 1e-3),
+        DType::BFloat16 => (8e-3, 8e-3),
+        _ => (0.0, 0.0),
+    }
+}
+
+#[track_caller]
+fn check(name: &str, plan: &Plan, positions_below: Option<i64>) {
+    let Some(gpu) = gpu() else { return };
+    let inputs: Vec<Tensor> = (0..plan.inputs.len()).map(|it| input(plan, it, positions_below)).collect();
+    let expected = run(&mut bound(plan, None), &inputs).unwrap_or_else(|problem| panic!("{name}: {problem}"));
+    let mut on_gpu = bound(plan, Some(gpu));
+    for _ in 0..2 {
+        let got = run(&mut on_gpu, &inputs).unwrap_or_else(|problem| panic!("{name}: {problem}"));
+        for (at, (got, expected)) in got.iter().zip(&expected).enumerate() {
+            assert_eq!((got.dtype(), got.sizes()), (expected.dtype(), expected.sizes()), "{name}");
+            let (relative, absolute) = tolerance(got.dtype());
+            for (place, (a, b)) in numbers(got).into_iter().zip(numbers(expected)).enumerate() {
+                let is_near = a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= absolute + relative * b.abs();
+                assert!(is_near, "{name}, result {at}, element {place}: {a} instead of {b}");
+            }
+        }
+    }
+}
+
+#[test]
+fn calls_compute_what_the_kernels_compute() {
+    for call in CALLS {
+        let reads_positions = ["index", "embedding", "gather"].iter().any(|it| call.0.contains(it));
+        check(&format!("{} {:?}", call.0, call.1), &plan_of(*call), reads_positions.then_some(37));
+    }
+}
+
+#[test]
+fn fused_steps_compute_what_the_kernels_compute() {
+    for (name, plan) in fused() {
+        check(name, &plan, name.contains("gather").then_some(5));
+    }
+}
+
+/// A gather whose positions are the caller's.
+fn gather(is_wrapped: bool) -> Plan {
+    let mut build = Build::default();
+    let (input, index) = (build.input(DType::Float32, &[4, 3]), build.input(DType::Int64, &[2]));
+    let result = build.result(DType::Float32, &[2, 3]);
+    let op = if is_wrapped { "aten.index.Tensor" } else { "aten.embedding.default" };
+    build
+        .plan
+        .push("rows", Action::Fused(Fused::Gather(Gather { op: op.into(), input, dim: 0, index, is_wrapped, result })));
+    build.finish()
+}
+
+#[test]
+fn positions_outside_are_refused_as_on_the_cpu() {
+    let Some(gpu) = gpu() else { return };
+    let rows = Tensor::from_slice(&[1f32; 12], &[4, 3]).unwrap();
+    for is_wrapped in [false, true] {
+        let plan = gather(is_wrapped);
+        let (mut on_cpu, mut on_gpu) = (bound(&plan, None), bound(&plan, Some(gpu)));
+        for position in [0, 3, 4, -1, -4, -5, 1 << 32, i64::MIN] {
+            let index = Tensor::from_slice(&[position, 1], &[2]).unwrap();
+            let [expected, got] = [&mut on_cpu, &mut on_gpu].map(|it| run(it, &[rows.clone(), index.clone()]));
+            let text = |it: Diagnostic| (it.code(), it.message().to_owned(), it.node_name().map(str::to_owned));
+            assert_eq!(got.map_err(text).err(), expected.map_err(text).err(), "{position}");
+        }
+    }
+}
