@@ -19,8 +19,8 @@ export interface CommandOption {
 /** The verbs. */
 export const VERBS: readonly Verb[] = [
   { name: "inspect", files: ["FILE"], options: ["decompose"], required: [] },
-  { name: "run", files: ["FILE"], options: ["inputs", "outputs", "repeat", "mode", "precision"], required: ["inputs", "outputs"] },
-  { name: "explain", files: ["FILE"], options: ["inputs", "precision"], required: ["inputs"] },
+  { name: "run", files: ["FILE"], options: ["inputs", "outputs", "repeat", "mode", "precision", "device"], required: ["inputs", "outputs"] },
+  { name: "explain", files: ["FILE"], options: ["inputs", "precision", "device"], required: ["inputs"] },
   { name: "profile", files: ["FILE"], options: ["inputs", "precision", "repeat", "trace"], required: ["inputs"] },
   { name: "convert", files: ["INPUT", "OUTPUT"], options: ["decompose", "to"], required: [] },
   { name: "joint", files: ["INPUT", "OUTPUT"], options: ["loss-index", "to"], required: [] },
@@ -34,6 +34,7 @@ export const OPTIONS: readonly CommandOption[] = [
   { name: "repeat", value: "N", isRepeated: false },
   { name: "mode", value: "MODE", isRepeated: false },
   { name: "precision", value: "PRECISION", isRepeated: false },
+  { name: "device", value: "DEVICE", isRepeated: false },
   { name: "trace", value: "FILE", isRepeated: false },
   { name: "to", value: "FORMAT", isRepeated: false },
   { name: "loss-index", value: "N", isRepeated: false },
@@ -66,6 +67,7 @@ Options:
   --repeat N             run, profile: runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run
   --mode MODE            run: plan, the default: steps, memory and constant weights are made ready in the first run; or interpret, node by node
   --precision PRECISION  run, explain, profile: fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives
+  --device DEVICE        run, explain: cpu, the default; or gpu, for the native command: what has no shader runs on the CPU
   --trace FILE           profile: where the steps go in Chrome's trace format, which chrome://tracing and Perfetto open
   --to FORMAT            convert, joint: pt2 or fxg, where the ending of OUTPUT does not say it
   --loss-index N         joint: which of the results of the graph is the loss: 0 is the first, and the default
@@ -93,6 +95,9 @@ export const RUN_MODES = ["plan", "interpret"] as const;
 
 /** What a plan may change in the numbers, the default first. */
 export const PRECISIONS = ["fast", "strict"] as const;
+
+/** The devices that plans run on, the default first. */
+export const DEVICES = ["cpu", "gpu"] as const;
 
 /** How many bytes are read of what does not say before how long it is, unless `limits` has another `stream_bytes`. */
 export const STREAM_BYTES = 1073741824;

@@ -15,8 +15,11 @@ import { bodyFile, OWN_OPERATORS } from "./library.mjs";
 const SUFFIX = process.platform === "win32" ? ".exe" : "";
 const COMMAND = fileURLToPath(new URL(`../../target/release/tracefx${SUFFIX}`, import.meta.url));
 
-/** @returns {Promise<import("./engine.mjs").Engine>} */
-export async function nativeEngine() {
+/**
+ * @param {string} [device] What plans run on.
+ * @returns {Promise<import("./engine.mjs").Engine>}
+ */
+export async function nativeEngine(device) {
   if (!existsSync(COMMAND)) throw new Error("the native command is not built: run npm start first");
   const child = spawn(COMMAND, ["session"], { stdio: ["pipe", "pipe", "inherit"] });
   const replies = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
@@ -24,6 +27,9 @@ export async function nativeEngine() {
   child.stdin.on("error", () => {});
   const dir = mkdtempSync(join(tmpdir(), "tracefx-"));
   const [data, results] = [join(dir, "data.safetensors"), join(dir, "results.safetensors")];
+
+  /** @type {(string | null)[]} */
+  const steps = [];
 
   const ask = async (/** @type {Record<string, unknown>} */ request) => {
     child.stdin.write(`${JSON.stringify(request)}\n`);
@@ -44,7 +50,8 @@ export async function nativeEngine() {
         await ask({ do: "define", schema: `${operator.name}${operator.schema}`, file });
       }
     },
-    start: async () => await ask({ do: "start" }),
+    start: async () => await ask({ do: "start", device }),
+    steps: () => steps,
     async run(inputs) {
       /** @type {Map<string, import("tracefx").Tensor>} */
       const tensors = new Map();
@@ -57,7 +64,8 @@ export async function nativeEngine() {
         return it.value;
       });
       writeFileSync(data, writeSafetensors(tensors));
-      const { outputs } = await ask({ do: "run", data, inputs: values, results });
+      const { outputs, steps: placed } = await ask({ do: "run", data, inputs: values, results });
+      steps.push(...(placed ?? []));
       const { tensors: found } = readSafetensors(readFileSync(results));
       return {
         outputs: outputs.map((/** @type {Record<string, unknown>} */ it) => outputOf(it, found)),

@@ -1,7 +1,7 @@
 /**
  * Runs recorded PyTorch data of one kind through an engine and says what differs.
  *
- *     npm run -s conformance -- KIND DIR [--engine native|wasm|ts|rust] [--only NAME] [--report FILE.json] [--decompose] [--resave] [--resave-to FOLDER] [--record]
+ *     npm run -s conformance -- KIND DIR [--engine native|wasm|ts|rust] [--device cpu|gpu] [--only NAME] [--report FILE.json] [--decompose] [--resave] [--resave-to FOLDER] [--record]
  *
  * The last line is `N passed, N failed, N skipped`. Skipped means that something is not implemented, by a typed error; a
  * wrong answer always counts as failed. The cases in which tracefx differs on purpose are listed with their reasons, and
@@ -11,6 +11,8 @@
  *
  * With `--resave`, programs are saved as archives of PyTorch and opened again before they run; `--resave-to` keeps the
  * archives, for `tests/oracle/check_saved.py`. Models are always exported, decomposed, saved and opened again.
+ *
+ * With `--device gpu`, the native engine runs plans on the GPU, and says how many steps of all plans the CPU does, and why.
  *
  * A run of a whole folder is compared with `counts.json`, of which no count may fall; `--record` writes those that rose.
  *
@@ -32,7 +34,7 @@ import { wasmEngine } from "./wasm.mjs";
 /** @typedef {import("./engine.mjs").Engine} Engine */
 
 const USAGE =
-  "usage: npm run -s conformance -- KIND DIR [--engine native|wasm|ts|rust] [--only NAME] [--report FILE.json] [--decompose] [--resave] [--resave-to FOLDER] [--record]";
+  "usage: npm run -s conformance -- KIND DIR [--engine native|wasm|ts|rust] [--device cpu|gpu] [--only NAME] [--report FILE.json] [--decompose] [--resave] [--resave-to FOLDER] [--record]";
 
 /**
  * For each kind its cases, and the engines that it runs on, of which the first is the default.
@@ -54,7 +56,7 @@ async function* graphsOf(dir, only, _engine, _way, name) {
 /**
  * Programs run on an engine; graphs are a matter of the package itself, which starts the engine where it needs it, or of the
  * crates alone, which are a command of their own.
- * @type {Record<string, () => Promise<Engine>>}
+ * @type {Record<string, (device?: string) => Promise<Engine>>}
  */
 const ENGINES = { native: nativeEngine, wasm: wasmEngine, ts: wasmEngine, rust: wasmEngine };
 
@@ -63,6 +65,7 @@ async function main() {
     allowPositionals: true,
     options: {
       engine: { type: "string" },
+      device: { type: "string" },
       only: { type: "string" },
       report: { type: "string" },
       decompose: { type: "boolean", default: false },
@@ -90,7 +93,11 @@ async function main() {
   }
   const how = { decompose: values.decompose, resave, resaveTo };
 
-  const engine = await start();
+  if (values.device !== undefined && name !== "native") {
+    throw new Error(`${USAGE}\nthe native engine has devices`);
+  }
+
+  const engine = await start(values.device);
   /** @type {Result[]} */
   const results = [];
   try {
@@ -106,13 +113,15 @@ async function main() {
     writeFileSync(values.report, `${JSON.stringify({ kind, engine: name, results }, undefined, 1)}\n`);
   }
   if (results.length === 0) throw new Error(`there is nothing of the kind ${kind} in ${dir}`);
+  const steps = engine.steps?.() ?? [];
+  if (steps.length > 0) printSteps(steps);
   if (count("differs") > 0) console.log(`${count("differs")} differ on purpose`);
   console.log(`${count("passed")} passed, ${count("failed")} failed, ${count("skipped")} skipped`);
   process.exitCode = count("failed") > 0 ? 1 : 0;
   if (values.only !== undefined) return;
   const [folder, way] = [
     folderName(dir),
-    [name, ...(how.decompose ? ["decomposed"] : []), ...(resave ? ["resaved"] : [])].join(", "),
+    [name, ...(values.device === undefined ? [] : [values.device]), ...(how.decompose ? ["decomposed"] : []), ...(resave ? ["resaved"] : [])].join(", "),
   ];
   const found = countsOf(results);
   if (values.record) return recordCounts(folder, way, found);
@@ -124,6 +133,17 @@ async function main() {
   } else if (before !== undefined && found.passed > before.passed) {
     console.error(`counts.json: ${found.passed} passed where ${before.passed} did before; --record keeps that`);
   }
+}
+
+/** Says how many steps of all plans the CPU does in the place of a device, and why. */
+function printSteps(/** @type {readonly (string | null)[]} */ reasons) {
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const it of reasons) if (it !== null) counts.set(it, (counts.get(it) ?? 0) + 1);
+  for (const [reason, n] of [...counts].toSorted((a, b) => b[1] - a[1])) console.log(`${n} steps on the CPU: ${reason}`);
+  const onCpu = reasons.filter((it) => it !== null).length;
+  const share = ((100 * onCpu) / reasons.length).toFixed(1);
+  console.log(`${reasons.length} steps, ${reasons.length - onCpu} on the device, ${onCpu} on the CPU (${share} %)`);
 }
 
 main().catch((error) => {

@@ -5,9 +5,11 @@
 #![forbid(unsafe_code)]
 
 mod calls;
+mod device;
 mod session;
 mod values;
 
+use crate::device::on_device;
 use serde_json::json;
 use std::ffi::OsString;
 use std::io::Write;
@@ -136,6 +138,7 @@ fn made_ready(line: &CommandLine, file: &Path, limits: &Limits, of_runs: RunLimi
     let precision = line.precision().map_err(Refusal::CommandLine)?;
     let library = Library::extended();
     let runner = library.runner(&library.open_file(file, limits)?)?.with_limits(of_runs).with_precision(precision);
+    let runner = on_device(runner, line.device().map_err(Refusal::CommandLine)?)?;
     let inputs = Path::new(line.value("inputs").expect("the table says that it is required"));
     let inputs = read_inputs(runner.program(), &read_file(inputs, limits)?)?;
     Ok((runner, inputs))
@@ -150,6 +153,7 @@ fn run(line: &CommandLine, file: &Path, limits: &Limits, of_runs: RunLimits) -> 
     let library = Library::extended();
     let runner = library.runner(&library.open_file(file, limits)?)?;
     let runner = runner.with_limits(of_runs).with_mode(mode).with_precision(precision);
+    let runner = on_device(runner, line.device().map_err(Refusal::CommandLine)?)?;
     let inputs = read_inputs(runner.program(), &read_file(inputs, limits)?)?;
     let start = Instant::now();
     let results = runner.run(&inputs)?;

@@ -7,7 +7,8 @@
 //! | `{"do": "open", "file": PATH, "resave": true}` | the same of the program that was saved as an archive of PyTorch and opened again; `"resave": PATH` writes the archive there |
 //! | `{"do": "define", "schema": TEXT, "file": PATH}` | nothing: the operator is made of what the program in the file does |
 //! | `{"do": "start"}` | nothing: the program is ready, with its state as in the file |
-//! | `{"do": "run", "data": PATH, "inputs": [VALUE…], "results": PATH}` | `{"outputs": [VALUE…], "milliseconds": TIME}` |
+//! | `{"do": "start", "device": "gpu"}` | the same on the GPU |
+//! | `{"do": "run", "data": PATH, "inputs": [VALUE…], "results": PATH}` | `{"outputs": [VALUE…], "milliseconds": TIME}`; on the GPU also `"steps"`: why the CPU does each step of the plan, or null |
 //! | `{"do": "call", "data": PATH, "calls": [CALL…], "results": PATH}` | what came of each call, in order |
 //! | `{"do": "state", "names": [NAME…], "results": PATH}` | nothing: the tensors are in the file by name |
 //!
@@ -22,6 +23,7 @@
 //! the same form without `tensor`, or `{"error": PROBLEM}`. Ints that are not known are strings.
 
 use crate::calls::answer_calls;
+use crate::device::on_device;
 use crate::values::{parse_value, print_value};
 use crate::{problem_json, save_archive, write};
 use serde_json::{Value as Json, json};
@@ -106,7 +108,11 @@ impl Session {
             "start" => {
                 self.runner = None;
                 let program = self.program.as_ref().ok_or_else(|| invalid("no program is open".to_string()))?;
-                self.runner = Some(self.library.runner(program)?);
+                let runner = self.library.runner(program)?;
+                self.runner = Some(match request["device"].as_str() {
+                    Some(name) => on_device(runner, name)?,
+                    None => runner,
+                });
                 Ok(Json::Null)
             }
             "run" => self.run(&request),
@@ -139,7 +145,14 @@ impl Session {
         let print = |(position, output)| print_value(output, &format!("out{position}"), &mut tensors);
         let outputs = outputs.iter().enumerate().map(print).collect::<Result<Vec<_>>>()?;
         write(text(request, "results")?.as_ref(), &write_tensors(&tensors)?)?;
-        Ok(json!({ "outputs": outputs, "milliseconds": milliseconds }))
+        let mut reply = json!({ "outputs": outputs, "milliseconds": milliseconds });
+        // What has no plan is interpreted, which has no steps.
+        if let Ok(placements) = self.runner()?.placements(&inputs)
+            && !placements.is_empty()
+        {
+            reply["steps"] = placements.into_iter().map(|it| it.reason).collect();
+        }
+        Ok(reply)
     }
 
     fn runner(&self) -> Result<&Runner> {

@@ -48,14 +48,14 @@ pub const VERBS: &[Verb] = &[
     Verb {
         name: "run",
         files: &["FILE"],
-        options: &["inputs", "outputs", "repeat", "mode", "precision"],
+        options: &["inputs", "outputs", "repeat", "mode", "precision", "device"],
         required: &["inputs", "outputs"],
         about: "runs the program on the tensors of a .safetensors file",
     },
     Verb {
         name: "explain",
         files: &["FILE"],
-        options: &["inputs", "precision"],
+        options: &["inputs", "precision", "device"],
         required: &["inputs"],
         about: "shows the steps that a run of the program is compiled to",
     },
@@ -121,6 +121,12 @@ pub const OPTIONS: &[CommandOption] = &[
         about: "fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives",
     },
     CommandOption {
+        name: "device",
+        value: Some("DEVICE"),
+        is_repeated: false,
+        about: "cpu, the default; or gpu, for the native command: what has no shader runs on the CPU",
+    },
+    CommandOption {
         name: "trace",
         value: Some("FILE"),
         is_repeated: false,
@@ -148,6 +154,9 @@ pub const OPTIONS: &[CommandOption] = &[
     CommandOption { name: "help", value: None, is_repeated: false, about: "shows this" },
     CommandOption { name: "version", value: None, is_repeated: false, about: "shows the version" },
 ];
+
+/// The devices that plans run on, the default first.
+pub const DEVICES: &[&str] = &["cpu", "gpu"];
 
 /// The options that all verbs take.
 pub const GENERAL: &[&str] = &["limit", "json", "help", "version"];
@@ -314,6 +323,17 @@ impl CommandLine {
     /// What is wrong, in one line.
     pub fn precision(&self) -> Result<crate::Precision, String> {
         self.named("precision", crate::Precision::NAMES, crate::Precision::named)
+    }
+
+    /// The device that plans run on.
+    ///
+    /// # Errors
+    /// What is wrong, in one line.
+    pub fn device(&self) -> Result<&'static str, String> {
+        let Some(name) = self.value("device") else { return Ok(DEVICES[0]) };
+        let name = name.to_string_lossy();
+        let known = DEVICES.iter().find(|it| **it == name).copied();
+        known.ok_or_else(|| format!("there is no device {name}: --device is {}", DEVICES.join(" or ")))
     }
 
     fn named<T: Default>(

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tracefx_compile::{Precision, compile};
 use tracefx_core::{Code, Result, Tensor};
-use tracefx_exec::{BoundPlan, Preparations, Watch, fits, plan};
+use tracefx_exec::{Accelerator, BoundPlan, Preparations, Watch, fits, plan};
 use tracefx_ir::{GraphModule, TensorMeta};
 use tracefx_ops::Value;
 use tracefx_plan::Plan;
@@ -23,6 +23,8 @@ const MAX_IDLE: usize = 2;
 pub(crate) struct Plans {
     /// What they may change in the numbers.
     pub(crate) precision: Precision,
+    /// What does some of their steps.
+    pub(crate) accelerator: Option<Arc<dyn Accelerator>>,
     /// What they have made of weights.
     preparations: Preparations,
     known: Mutex<Vec<Planned>>,
@@ -40,8 +42,8 @@ struct Planned {
 
 impl Plans {
     /// No plans yet.
-    pub(crate) fn new(precision: Precision) -> Self {
-        Plans { precision, ..Plans::default() }
+    pub(crate) fn new(precision: Precision, accelerator: Option<Arc<dyn Accelerator>>) -> Self {
+        Plans { precision, accelerator, ..Plans::default() }
     }
 
     /// The plan for inputs like these.
@@ -109,8 +111,12 @@ impl Plans {
         let mut bound = match idle {
             Some(bound) => bound,
             None => {
-                let (plan, preparations) = (Arc::clone(&plan), &self.preparations);
-                BoundPlan::sharing(plan, executor.registry(), executor.kernels(), preparations).ok()?
+                let (registry, preparations) = (executor.registry(), &self.preparations);
+                let bound = BoundPlan::sharing(Arc::clone(&plan), registry, executor.kernels(), preparations).ok()?;
+                match self.accelerator.as_ref().map(|it| it.prepare(&plan, registry)).transpose() {
+                    Ok(device) => bound.with_device(device.flatten()),
+                    Err(problem) => return Some(Err(problem)),
+                }
             }
         };
         let result = (!bound.writes_to(inputs)).then(|| bound.run_into(executor, inputs, outputs, loop_steps, watch));

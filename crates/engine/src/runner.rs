@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracefx_compile::Precision;
 use tracefx_core::{Code, Diagnostic, Dims, Result, Tensor};
-use tracefx_exec::{Interpreter, LOOP_STEPS, Watch, assign, check_output, check_output_count};
+use tracefx_exec::{Accelerator, Interpreter, LOOP_STEPS, Placement, Watch, assign, check_output, check_output_count};
 use tracefx_export::{ExportedProgram, InputChecker};
 use tracefx_ir::{Attribute, GraphModule, Str};
 use tracefx_ops::{Op, Value};
@@ -138,8 +138,25 @@ impl Runner {
     /// The same, with plans that may change this much in the numbers.
     #[must_use]
     pub fn with_precision(mut self, precision: Precision) -> Self {
-        self.plans = Plans::new(precision);
+        self.plans = Plans::new(precision, self.plans.accelerator.take());
         self
+    }
+
+    /// The same with a device that does the steps of plans that it can, such as a GPU; what it cannot, and what is interpreted, the CPU does.
+    #[must_use]
+    pub fn with_accelerator(mut self, accelerator: Arc<dyn Accelerator>) -> Self {
+        self.plans = Plans::new(self.plans.precision, Some(accelerator));
+        self
+    }
+
+    /// Who does each step of the plan for inputs like these, where there is a device beside the CPU.
+    ///
+    /// # Errors
+    /// As [`Runner::plan`].
+    pub fn placements(&self, inputs: &[Value<Tensor>]) -> Result<Vec<Placement>> {
+        let Some(accelerator) = &self.plans.accelerator else { return Ok(Vec::new()) };
+        let plan = self.plan(inputs)?;
+        Ok(accelerator.placements(&plan, self.library.registry()))
     }
 
     /// The same on the tensors of the program themselves, which it has lazy clones of otherwise: a run sees what was written to them, and
@@ -149,7 +166,7 @@ impl Runner {
     /// As [`Runner::new`].
     pub fn with_shared_state(mut self) -> Result<Self> {
         self.module = self.program.module_sharing_state(self.library.registry())?;
-        self.plans = Plans::new(self.plans.precision);
+        self.plans = Plans::new(self.plans.precision, self.plans.accelerator.take());
         Ok(self)
     }
 

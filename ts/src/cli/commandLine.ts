@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { GENERAL, OPTIONS, PRECISIONS, RUN_MODES, type Verb, VERBS } from "../../../bindings/command.ts";
+import { DEVICES, GENERAL, OPTIONS, PRECISIONS, RUN_MODES, type Verb, VERBS } from "../../../bindings/command.ts";
 
 /** A command line that says something impossible. */
 export class CommandLineError extends Error {}
@@ -95,6 +95,12 @@ export function modeOf({ options }: CommandLine): string {
 /** What a plan may change in the numbers. */
 export function precisionOf({ options }: CommandLine): string {
   return oneOf("precision", PRECISIONS, options);
+}
+
+/** Refuses the devices that the native command alone has. */
+export function checkDevice({ options }: CommandLine): void {
+  const device = oneOf("device", DEVICES, options);
+  if (device !== DEVICES[0]) throw new CommandLineError(`--device ${device} is of the native command alone`);
 }
 
 function oneOf(option: string, names: readonly [string, ...string[]], options: CommandLine["options"]): string {

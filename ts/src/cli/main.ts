@@ -17,6 +17,7 @@ import { Tensor } from "../tensor/tensor.ts";
 import {
   type CommandLine,
   CommandLineError,
+  checkDevice,
   formatOf,
   limitsOf,
   modeOf,
@@ -78,6 +79,7 @@ async function run(file: string, line: CommandLine, limits: Limits): Promise<str
   const times = numberOf(line, "repeat", 1, 1);
   const mode = modeOf(line);
   const precision = precisionOf(line);
+  checkDevice(line);
   const [inputs] = line.options.get("inputs") as [string];
   const [outputs] = line.options.get("outputs") as [string];
   const program = await open(file, limits);
@@ -109,6 +111,7 @@ async function run(file: string, line: CommandLine, limits: Limits): Promise<str
 async function explained(file: string, line: CommandLine, limits: Limits): Promise<string> {
   const times = line.verb.name === "profile" ? numberOf(line, "repeat", 1, 10) : 0;
   const precision = precisionOf(line);
+  checkDevice(line);
   const [inputs] = line.options.get("inputs") as [string];
   const [trace] = line.options.get("trace") ?? [];
   const program = await open(file, limits);

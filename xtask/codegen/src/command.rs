@@ -1,7 +1,7 @@
 //! `command.ts`: the command line of `tracefx`, and the limits of what it reads.
 
 use super::{array, quoted};
-use tracefx_engine::command::{CommandOption, GENERAL, OPTIONS, VERBS, Verb, usage};
+use tracefx_engine::command::{CommandOption, DEVICES, GENERAL, OPTIONS, VERBS, Verb, usage};
 use tracefx_engine::{Limits, Mode, Precision, RunLimits};
 
 pub(super) fn body() -> String {
@@ -62,6 +62,9 @@ export const RUN_MODES = {} as const;
 /** What a plan may change in the numbers, the default first. */
 export const PRECISIONS = {} as const;
 
+/** The devices that plans run on, the default first. */
+export const DEVICES = {} as const;
+
 /** How many bytes are read of what does not say before how long it is, unless `limits` has another `stream_bytes`. */
 export const STREAM_BYTES = {};
 ",
@@ -73,6 +76,7 @@ export const STREAM_BYTES = {};
         array(RunLimits::NAMES, ""),
         words(Mode::NAMES),
         words(Precision::NAMES),
+        words(DEVICES),
         Limits::default().stream_bytes,
     )
 }

@@ -1,0 +1,38 @@
+//! The devices that plans run on.
+
+use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_engine::Runner;
+
+/// The runner with its plans on the device of this name.
+///
+/// # Errors
+/// `InvalidOption` where there is no such device; what the GPU refuses.
+pub(crate) fn on_device(runner: Runner, name: &str) -> Result<Runner> {
+    match name {
+        "cpu" => Ok(runner),
+        "gpu" => on_gpu(runner),
+        _ => Err(Diagnostic::new(Code::InvalidOption, format!("there is no device {name}")).help("it is cpu or gpu")),
+    }
+}
+
+#[cfg(feature = "gpu")]
+fn on_gpu(runner: Runner) -> Result<Runner> {
+    use std::sync::{Arc, OnceLock};
+    use tracefx_wgpu::Gpu;
+    /// A session opens it once.
+    static GPU: OnceLock<Gpu> = OnceLock::new();
+    let gpu = match GPU.get() {
+        Some(gpu) => gpu,
+        None => {
+            let opened = Gpu::open()?;
+            GPU.get_or_init(|| opened)
+        }
+    };
+    Ok(runner.with_accelerator(Arc::new(gpu.clone())))
+}
+
+#[cfg(not(feature = "gpu"))]
+fn on_gpu(_: Runner) -> Result<Runner> {
+    let what = "this command was built without support for GPUs";
+    Err(Diagnostic::new(Code::DeviceMissing, what).help("build it with the feature gpu"))
+}
