@@ -333,6 +333,14 @@ pub(crate) const FUNCTIONS: &[(&str, &str)] = &[
         "fn clamped(x: f32, low: f32, high: f32) -> f32 {\n    return smaller(larger(x, low), high);\n}\n",
     ),
     (
+        "by_zero",
+        "fn by_zero(x: f32) -> f32 {
+    if (x == 0.0f || is_nan(x)) { return number(0x7fc00000u); }
+    return with_sign(number(0x7f800000u), x);
+}
+",
+    ),
+    (
         "fmod_of",
         "fn fmod_of(a: f32, b: f32) -> f32 {
     let size = abs(b);

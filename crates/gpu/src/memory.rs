@@ -16,11 +16,14 @@ impl Candidates {
         let mut dtypes: Vec<Result<Option<DType>, Reason>> = vec![Ok(None); plan.buffers.len()];
         for view in &plan.tensors {
             let known = &mut dtypes[view.buffer.0 as usize];
-            match known {
-                Ok(Some(dtype)) if *dtype != view.dtype => *known = Err("memory of several dtypes".into()),
-                Ok(_) => *known = Ok(Some(view.dtype)),
-                Err(_) => {}
-            }
+            let Ok(before) = *known else { continue };
+            *known = match before {
+                None => Ok(Some(view.dtype)),
+                Some(before) if before == view.dtype => Ok(Some(before)),
+                // Elements of four bytes and more lie on the device as they lie in memory.
+                Some(before) if before.size().min(view.dtype.size()) >= 4 => Ok(Some(DType::Float32)),
+                Some(_) => Err("memory of several dtypes".into()),
+            };
         }
         let sizes = plan.buffer_sizes();
         let written = written(plan);

@@ -2,7 +2,7 @@
 
 use super::{convolution, loops, matrices, norms, pools, reductions, selections};
 use crate::lower::{Lowered, Lowering};
-use tracefx_core::Dims;
+use tracefx_core::{DType, Dims};
 use tracefx_plan::{Argument, Instruction, Loop, Operand, Register, TensorId};
 
 pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], results: &[Operand]) -> Lowered {
@@ -48,8 +48,10 @@ fn pointwise(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: TensorId
         }
         is_promoted |= own.is_empty();
     }
-    // A tensor without dimensions takes part in promotion as a number does, which a register does not.
-    if is_promoted && dtypes.windows(2).any(|it| it[0] != it[1]) {
+    // A tensor without dimensions takes part in promotion as a number does, which a register does not. What the result is, the plan says;
+    // what is compared, it does not.
+    let compares = cx.plan.tensor(result).dtype == DType::Bool;
+    if is_promoted && compares && dtypes.windows(2).any(|it| it[0] != it[1]) {
         return Err(format!("{op} of several dtypes").into());
     }
     let code = vec![Instruction { op: op.into(), args, dtype: cx.plan.tensor(result).dtype }];

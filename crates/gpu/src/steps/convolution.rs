@@ -2,12 +2,12 @@
 //! all that is called, an invocation for each element.
 
 use super::matrices::{Access, Sizes, Tail, tiled};
-use super::pointwise::rounded;
+use super::pointwise::{converted, rounded};
 use crate::lower::{Lowered, Lowering};
 use crate::program::Reason;
-use crate::shader::{Shader, View, coordinates};
+use crate::shader::{Kind, Shader, View, coordinates, float, int};
 use tracefx_core::{Dims, contiguous_strides};
-use tracefx_plan::{Convolution, ConvolutionLayer, Operand, TensorId};
+use tracefx_plan::{Convolution, ConvolutionLayer, Operand, QuantizedConvolution, Rounding, TensorId, Window};
 
 /// Filters that see fewer channels are no matrix.
 const FEW_CHANNELS: usize = 4;
@@ -118,6 +118,78 @@ fn layer(
         },
     };
     tiled(cx, sizes, access)
+}
+
+/// A convolution of integers: an invocation for each element, whose sum is exact.
+pub(super) fn quantized(cx: &mut Lowering<'_>, it: &QuantizedConvolution<TensorId>) -> Lowered {
+    let (input, weight, result) = (cx.view(it.input)?.0, cx.view(it.weight)?.0, cx.view(it.result)?.0);
+    let optional = |it: &Option<TensorId>| it.map(|it| cx.view(it)).transpose();
+    let (zeros, scales, bias) = (optional(&it.weight_zero_points)?, optional(&it.scales)?, optional(&it.bias)?);
+    let residual = match &it.residual {
+        Some(residual) => Some((cx.view(residual.tensor)?.0, residual)),
+        None => None,
+    };
+    let ([h, w, c], [oh, ow, o]) = ([1, 2, 3].map(|it| input.sizes[it]), [1, 2, 3].map(|it| result.sizes[it]));
+    let (per_group, [kh, kw]) = (weight.sizes[1], [weight.sizes[2], weight.sizes[3]]);
+    let Window { stride, padding, dilation, groups } = it.window;
+    let filters = o / groups;
+    cx.for_each(result.numel(), |shader| {
+        shader.line(format!("let filter_at = i % {o}u;"));
+        shader.line(format!("let ox = i / {o}u % {ow}u;"));
+        shader.line(format!("let oy = i / {}u % {oh}u;", o * ow));
+        shader.line(format!("let image = i / {}u;", o * ow * oh));
+        let channel = ["filter_at".to_owned()];
+        let zero = match &zeros {
+            Some((zeros, _)) => converted(&shader.load(zeros, &zeros.at(&channel)), Kind::Long, Kind::Int),
+            None => "0i".to_owned(),
+        };
+        shader.line(format!("let zero = {zero};"));
+        shader.line("var total = 0i;");
+        for (dim, size) in [("y", kh), ("x", kw)] {
+            shader.line(format!("for (var k{dim} = 0u; k{dim} < {size}u; k{dim}++) {{"));
+        }
+        for (at, dim) in ["y", "x"].into_iter().enumerate() {
+            let [stride, padding, dilation] = [stride[at], padding[at], dilation[at]];
+            shader.line(format!("let i{dim} = o{dim} * {stride}u + k{dim} * {dilation}u - {padding}u;"));
+        }
+        shader.line(format!("if (iy < {h}u && ix < {w}u) {{"));
+        shader.line(format!("for (var kc = 0u; kc < {per_group}u; kc++) {{"));
+        shader.line(format!("let channel = filter_at / {filters}u * {per_group}u + kc;"));
+        let at = format!("{}u + ((image * {h}u + iy) * {w}u + ix) * {c}u + channel", input.offset);
+        let pixel = shader.load(&input, &at);
+        let factor = shader.load(&weight, &weight.at(&["filter_at", "kc", "ky", "kx"].map(str::to_owned)));
+        shader.line(format!("total += ({pixel} - {}) * ({factor} - zero);", int(it.zero_point)));
+        shader.line("} } } }");
+        let mut value = format!("f32(total) * {}", float(it.scale as f32));
+        if let Some((scales, _)) = &scales {
+            value = format!("{value} * {}", shader.load(scales, &scales.at(&channel)));
+        }
+        if let Some((bias, _)) = &bias {
+            value = format!("({value} + {})", shader.load(bias, &bias.at(&channel)));
+        }
+        let whole = |value: &str, it: &Rounding| {
+            let quotient = format!("round({value} / {})", float(it.scale as f32));
+            let [zero, min, max] = [it.zero_point, it.min, it.max].map(|it| float(it as f32));
+            format!("clamp({quotient} + {zero}, {min}, {max})")
+        };
+        if let Some(it) = &it.inner {
+            let zero = float(it.zero_point as f32);
+            value = format!("(({} - {zero}) * {})", whole(&value, it), float(it.scale as f32));
+        }
+        if let Some((view, residual)) = &residual {
+            let element = shader.load(view, &format!("{}u + i", view.offset));
+            let number = format!("f32({element} - {}) * {}", int(residual.zero_point), float(residual.scale as f32));
+            value = format!("({value} + {number})");
+        }
+        if it.limits != [f32::NEG_INFINITY, f32::INFINITY] {
+            value = format!("clamped({value}, {}, {})", float(it.limits[0]), float(it.limits[1]));
+        }
+        if let Some(it) = &it.rounding {
+            value = format!("i32({})", whole(&value, it));
+        }
+        let statement = shader.store(&result, &format!("{}u + i", result.offset), &value);
+        shader.line(statement);
+    })
 }
 
 /// `aten.convolution`, of one to three dimensions.

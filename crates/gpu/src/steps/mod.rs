@@ -27,7 +27,7 @@ pub(crate) fn lower(cx: &mut Lowering<'_>, action: &Action) -> Lowered {
             Fused::Attention(it) => attention::attention(cx, it),
             Fused::Pool(it) => pools::pool(cx, it),
             Fused::Gather(it) => selections::gather(cx, it),
-            Fused::QuantizedConvolution(_) => Err("a convolution of integers has no shader".into()),
+            Fused::QuantizedConvolution(it) => convolution::quantized(cx, it),
         },
         Action::Call { op, args, results } => calls::call(cx, op, args, results),
         Action::Update { op, args } => match selections::update(cx, op, args) {

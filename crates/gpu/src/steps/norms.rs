@@ -56,9 +56,111 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], results: &
     let is_group = match op {
         "aten.native_group_norm.default" => true,
         "aten.native_layer_norm.default" => false,
+        "aten._native_batch_norm_legit_no_training.default" => return Some(batch(cx, args, [3, 4], None, 6, results)),
+        "aten._native_batch_norm_legit_functional.default" if matches!(args.get(5), Some(Operand::Bool(true))) => {
+            return Some(batch(cx, args, [3, 4], args.get(6), 7, results));
+        }
+        "aten._native_batch_norm_legit.no_stats" => {
+            return Some(batch(cx, args, [9, 9], Some(&Operand::None), 5, results));
+        }
         _ => return None,
     };
     Some(rows(cx, is_group, args, results))
+}
+
+/// Batch normalisation: with the statistics at these arguments, or, where there is a momentum, with those of the batch, which change those.
+fn batch(
+    cx: &mut Lowering<'_>,
+    args: &[Operand],
+    running: [usize; 2],
+    momentum: Option<&Operand>,
+    eps: usize,
+    results: &[TensorId],
+) -> Lowered {
+    let other = "other arguments";
+    let tensor = |at: usize| match args.get(at) {
+        Some(Operand::Tensor(it)) => cx.floats(*it).map(Some),
+        _ => Ok(None),
+    };
+    let input = tensor(0)?.ok_or(other)?;
+    let (weight, bias) = (tensor(1)?, tensor(2)?);
+    let [mean, var] = [tensor(running[0])?, tensor(running[1])?];
+    let Some(Operand::Float(eps)) = args.get(eps) else { return Err(other.into()) };
+    let outs = results.iter().map(|it| cx.floats(*it)).collect::<Result<Vec<_>, _>>()?;
+    let result = outs.first().ok_or(other)?;
+    if input.sizes.len() < 2 {
+        return Err(other.into());
+    }
+    let others: Vec<usize> = (0..input.sizes.len()).filter(|it| *it != 1).collect();
+    let (rows, target) = (input.with_dims(&others), result.with_dims(&others));
+    let n: usize = rows.sizes[1..].iter().product();
+    let momentum = match momentum {
+        None => None,
+        Some(Operand::Float(it)) => Some(*it as f32),
+        Some(_) => Some(0.0),
+    };
+    if momentum.is_some() && n < 2 {
+        return Err("a variance of too few numbers".into());
+    }
+    cx.for_each_row(rows.sizes[0], ROW, |_, shader| {
+        let place = |view: &View| {
+            let (mut places, mut below) = (Vec::new(), 1);
+            for size in rows.sizes[1..].iter().rev() {
+                places.push(format!("(x / {below}u % {size}u)"));
+                below *= size.max(&1);
+            }
+            places.push("row".to_owned());
+            places.reverse();
+            view.at(&places)
+        };
+        let channel = ["row".to_owned()];
+        let element = shader.load(&rows, &place(&rows));
+        let (middle, square) = match (&momentum, &mean, &var) {
+            (None, Some(mean), Some(var)) => {
+                (shader.load(mean, &mean.at(&channel)), shader.load(var, &var.at(&channel)))
+            }
+            (None, _, _) => return Err(other.into()),
+            (Some(_), _, _) => {
+                let mean = self::mean(shader, "sum", n, &element);
+                shader.line(format!("let center = {mean};"));
+                let square = mean_of(shader, "square", n, &format!("({element} - center) * ({element} - center)"));
+                ("center".to_owned(), square)
+            }
+        };
+        shader.line(format!("let middle = {middle};"));
+        shader.line(format!("let variance = {square};"));
+        shader.line(format!("let factor = 1.0f / sqrt(variance + {});", float(*eps as f32)));
+        shader.line("if (local.x == 0u) {");
+        for (view, value) in outs[1..].iter().take(2).zip(["middle", "factor"]) {
+            if view.numel() > 0 {
+                let statement = shader.store(view, &format!("{}u + row", view.offset), value);
+                shader.line(statement);
+            }
+        }
+        if let (Some(momentum), [_, _, _, new_mean, new_var]) = (momentum, &outs[..]) {
+            let unbiased = format!("variance * {}", float(n as f32 / (n as f32 - 1.0)));
+            for (old, new, value) in [(&mean, new_mean, "middle"), (&var, new_var, &unbiased)] {
+                let old = old.as_ref().ok_or(other)?;
+                let kept = shader.load(old, &old.at(&channel));
+                let value = format!("{kept} * {} + {value} * {}", float(1.0 - momentum), float(momentum));
+                let statement = shader.store(new, &format!("{}u + row", new.offset), &value);
+                shader.line(statement);
+            }
+        }
+        shader.line("}");
+        shader.line(format!("for (var x = local.x; x < {n}u; x += {ROW}u) {{"));
+        let mut value = format!("({element} - middle) * factor");
+        if let Some(weight) = &weight {
+            value = format!("{value} * {}", shader.load(weight, &weight.at(&channel)));
+        }
+        if let Some(bias) = &bias {
+            value = format!("{value} + {}", shader.load(bias, &bias.at(&channel)));
+        }
+        let statement = shader.store(result, &place(&target), &rounded(&value, result.dtype));
+        shader.line(statement);
+        shader.line("}");
+        Ok(())
+    })
 }
 
 fn rows(cx: &mut Lowering<'_>, is_group: bool, args: &[Operand], results: &[TensorId]) -> Lowered {
@@ -83,10 +185,11 @@ fn rows(cx: &mut Lowering<'_>, is_group: bool, args: &[Operand], results: &[Tens
     let [weight, bias] = weights;
     let (weight, bias) = (weight?, bias?);
     let is_whole = |it: &View| tracefx_core::has_contiguous_strides(&it.sizes, &it.strides);
-    if !is_whole(&input) || [&weight, &bias].iter().any(|it| it.as_ref().is_some_and(|it| !is_whole(it))) {
-        return Err("a normalisation of rows with gaps".into());
+    if [&weight, &bias].iter().any(|it| it.as_ref().is_some_and(|it| !is_whole(it))) {
+        return Err("weights with gaps".into());
     }
     let n = input.numel() / n_rows.max(1);
+    let is_dense = is_whole(&input);
     // The channel of an element of a group: so many pixels share it.
     let channel = if is_group {
         let channels = input.sizes.get(1).copied().unwrap_or(1);
@@ -97,7 +200,18 @@ fn rows(cx: &mut Lowering<'_>, is_group: bool, args: &[Operand], results: &[Tens
     };
     cx.for_each_row(n_rows, ROW, |_, shader| {
         let at = |view: &View| format!("{}u + row * {n}u + x", view.offset);
-        let element = shader.load(&input, &at(&input));
+        let element = if is_dense {
+            shader.load(&input, &at(&input))
+        } else {
+            // The place of an element that is counted in the order of the sizes.
+            let (mut places, mut below) = (Vec::new(), 1);
+            for size in input.sizes.iter().rev() {
+                places.push(format!("((row * {n}u + x) / {below}u % {size}u)"));
+                below *= size.max(&1);
+            }
+            places.reverse();
+            shader.load(&input, &input.at(&places))
+        };
         let mean = mean(shader, "sum", n, &element);
         shader.line(format!("let middle = {mean};"));
         let square = mean_of(shader, "square", n, &format!("({element} - middle) * ({element} - middle)"));

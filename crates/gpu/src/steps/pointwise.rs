@@ -386,6 +386,11 @@ impl Instruction<'_> {
         match (kind, mode) {
             (Kind::Float, "floor") => self.float2(|a, b| format!("floor_divided({a}, {b})")),
             (Kind::Float, "trunc") => self.float2(|a, b| format!("trunc({a} / {b})")),
+            // A divisor that is written down as zero, compilers take for what never happens.
+            (Kind::Float, _) if matches!(self.number(1, 1.0), Ok(it) if it == 0.0) => {
+                let sign = if self.number(1, 1.0)?.is_sign_negative() { "-" } else { "" };
+                self.float1(|x| format!("({sign}by_zero({x}))"))
+            }
             (Kind::Float, _) => self.float2(|a, b| format!("({a} / {b})")),
             (Kind::Int | Kind::Long, "floor" | "trunc") => {
                 self.nonzero(1)?;
@@ -544,6 +549,10 @@ impl Instruction<'_> {
                     format!("select({finite}, {nan}, is_nan({x}))")
                 })
             }
+            "sinc" => self.float1(|x| {
+                let angle = format!("({x} * 3.1415927f)");
+                format!("select(sin_cos({angle}, 0u) / {angle}, 1.0f, {x} == 0.0f)")
+            }),
             "atan2" => self.float2(|y, x| format!("atan2_of({y}, {x})")),
             "hypot" => self.float2(|a, b| format!("sqrt({a} * {a} + {b} * {b})")),
             "copysign" => self.float2(|a, b| format!("with_sign({a}, {b})")),

@@ -103,6 +103,35 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: Te
         ("zeros" | "zeros_like" | "new_zeros", "default") => filled(cx, Operand::Int(0), result),
         ("ones" | "ones_like" | "new_ones", "default") => filled(cx, Operand::Int(1), result),
         ("scalar_tensor", "default") => filled(cx, args.first()?.clone(), result),
+        ("zero", "default") | ("empty", "memory_format") => filled(cx, Operand::Int(0), result),
+        ("slice_scatter", "default") => {
+            let (input, source) = (tensor(0)?, tensor(1)?);
+            let dim = dim(2, rank(input))?;
+            changed(cx, input, result, |cx| sliced(cx, result, source, dim, &args[3..]))
+        }
+        ("index_put", "default") if !matches!(args.get(3), Some(Operand::Bool(true))) => {
+            let (Some(Operand::List(indices)), values) = (args.get(1), tensor(2)?) else { return None };
+            changed(cx, tensor(0)?, result, |cx| put(cx, op, result, indices, values))
+        }
+        ("scatter", "src") | ("scatter_add", "default") | ("scatter", "value") | ("scatter_reduce", "two") => {
+            let (input, index) = (tensor(0)?, tensor(2)?);
+            let dim = dim(1, rank(input))?;
+            let join = match (name, overload, args.get(4)) {
+                ("scatter", _, _) => "last",
+                ("scatter_add", _, _) => "sum",
+                (_, _, Some(Operand::Str(it))) => it,
+                (_, _, _) => return None,
+            };
+            let is_included = !matches!((name, args.get(5)), ("scatter_reduce", Some(Operand::Bool(false))));
+            let scatter = Scatter { op, dim, index, source: args.get(3)?, join, is_included };
+            collected(cx, &scatter, input, result)
+        }
+        ("upsample_bilinear2d" | "upsample_nearest2d", "default") => {
+            let is_smooth = name == "upsample_bilinear2d";
+            let is_aligned = is_smooth && matches!(args.get(2), Some(Operand::Bool(true)));
+            let scales = &args[if is_smooth { 3 } else { 2 }..];
+            enlarged(cx, (is_smooth, is_aligned), tensor(0)?, scales, result)
+        }
         ("fill", "Tensor") => filled_with(cx, tensor(1)?, result),
         ("arange", "start_step") => counted(cx, args.first()?, args.get(2)?, result),
         ("arange", "start") => counted(cx, args.first()?, &Operand::Int(1), result),
@@ -290,16 +319,28 @@ fn joined(cx: &mut Lowering<'_>, parts: &[Operand], dim: usize, result: TensorId
         if part.sizes[..] == [0] && result.sizes.len() > 1 {
             continue;
         }
-        if part.dtype != result.dtype || part.sizes.len() != result.sizes.len() {
-            return Err("parts of several dtypes".into());
+        if part.sizes.len() != result.sizes.len() {
+            return Err("other sizes".into());
         }
         let mut to = result.clone();
         to.sizes[dim] = part.sizes[dim];
         to.offset += start * to.strides[dim];
         start += part.sizes[dim];
-        dispatches.extend(moved(cx, part, to)?);
+        dispatches.extend(if part.dtype == to.dtype { moved(cx, part, to)? } else { cast(cx, &part, &to)? });
     }
     Ok(dispatches)
+}
+
+/// Writes elements as those of another dtype.
+fn cast(cx: &mut Lowering<'_>, from: &View, to: &View) -> Lowered {
+    let [a, b] = [from, to].map(|it| Kind::of(it.dtype).ok_or_else(|| Reason::from("numbers of other dtypes")));
+    let (a, b) = (a?, b?);
+    cx.for_each(to.numel(), |shader| {
+        let places = coordinates(shader, "i", &to.sizes, "c");
+        let element = converted(&shader.load(from, &from.at(&places)), a, b);
+        let statement = shader.store(to, &to.at(&places), &super::pointwise::rounded(&element, to.dtype));
+        shader.line(statement);
+    })
 }
 
 fn triangle(cx: &mut Lowering<'_>, is_lower: bool, input: TensorId, diagonal: i64, result: TensorId) -> Lowered {
@@ -427,17 +468,179 @@ fn scattered(
     })
 }
 
-/// `aten.index_put` at positions of the first dimensions.
+/// A copy of a tensor, which is changed in its place then.
+fn changed(
+    cx: &mut Lowering<'_>,
+    input: TensorId,
+    result: TensorId,
+    change: impl FnOnce(&mut Lowering<'_>) -> Lowered,
+) -> Lowered {
+    let (from, to) = (cx.movable(input)?, cx.movable(result)?);
+    let mut dispatches = moved(cx, from, to)?;
+    dispatches.extend(change(cx)?);
+    Ok(dispatches)
+}
+
+/// How two registers become one.
+type Join<'a> = &'a dyn Fn(&str, &str) -> String;
+
+/// What is scattered along a dimension, and how what comes to one place is joined.
+struct Scatter<'a> {
+    op: &'a str,
+    dim: usize,
+    index: TensorId,
+    source: &'a Operand,
+    join: &'a str,
+    is_included: bool,
+}
+
+/// The most steps of a scatter: each place looks at all positions of its row, so that what comes to it is joined in order.
+const MOST_SCATTERED: usize = 1 << 28;
+
+fn collected(cx: &mut Lowering<'_>, it: &Scatter<'_>, input: TensorId, result: TensorId) -> Lowered {
+    let ((input, kind), (result, _)) = (cx.view(input)?, cx.view(result)?);
+    let (index, index_kind) = cx.view(it.index)?;
+    let (dim, rank) = (it.dim, input.sizes.len());
+    let source = match it.source {
+        Operand::Tensor(id) => Ok(cx.view(*id)?.0),
+        value => Err(literal(value, kind).ok_or("other arguments")?),
+    };
+    let n = index.sizes.get(dim).copied().unwrap_or(1);
+    let is_long = result.numel().checked_mul(n).is_none_or(|it| it > MOST_SCATTERED);
+    if index.sizes.len() != rank || is_long || source.as_ref().is_ok_and(|it| it.dtype != input.dtype) {
+        return Err("a scatter of other sizes".into());
+    }
+    let (start, join): (_, Join<'_>) = match (it.join, kind) {
+        ("last", _) => (None, &|_, b| b.to_owned()),
+        ("sum" | "mean", Kind::Float | Kind::Int) => (literal(&Operand::Int(0), kind), &|a, b| format!("{a} + {b}")),
+        ("sum", Kind::Long) => (literal(&Operand::Int(0), kind), &|a, b| format!("long_add({a}, {b})")),
+        ("prod", _) => (literal(&Operand::Int(1), kind), &|a, b| super::pointwise::product(kind, a, b)),
+        ("amax" | "amin", Kind::Float) => {
+            let is_max = it.join == "amax";
+            let bits = if is_max { "number(0xff800000u)" } else { "number(0x7f800000u)" };
+            match is_max {
+                true => (Some(bits.to_owned()), &|a, b| super::pointwise::extreme(Kind::Float, true, a, b)),
+                false => (Some(bits.to_owned()), &|a, b| super::pointwise::extreme(Kind::Float, false, a, b)),
+            }
+        }
+        (_, _) => return Err(format!("a scatter that joins by {}", it.join).into()),
+    };
+    if it.join == "mean" && kind != Kind::Float {
+        return Err("a mean of integers".into());
+    }
+    // Positions are looked at once, before anything is moved.
+    let check = cx.try_for_each(index.numel(), |cx, shader| {
+        let places = coordinates(shader, "i", &index.sizes, "c");
+        position(cx, shader, (it.op, false, dim, input.sizes[dim]), (&index, index_kind), &places).map(drop)
+    })?;
+    let collect = cx.for_each(result.numel(), |shader| {
+        let places = coordinates(shader, "i", &result.sizes, "c");
+        let element = shader.load(&input, &input.at(&places));
+        shader.line(format!("let own = {element};"));
+        shader.line("var value = own;");
+        shader.line("var n = 0u;");
+        let inside = (0..rank).filter(|at| *at != dim && index.sizes[*at] < result.sizes[*at]);
+        let inside: Vec<String> = inside.map(|at| format!("{} < {}u", places[at], index.sizes[at])).collect();
+        let inside = if inside.is_empty() { "true".to_owned() } else { inside.join(" && ") };
+        shader.line(format!("if ({inside}) {{"));
+        shader.line(format!("for (var k = 0u; k < {n}u; k++) {{"));
+        let mut from = places.clone();
+        from[dim] = "k".to_owned();
+        let at = converted(&shader.load(&index, &index.at(&from)), index_kind, Kind::Long);
+        shader.line(format!("if (({at}).x == {}) {{", places[dim]));
+        let element = match &source {
+            Ok(source) => shader.load(source, &source.at(&from)),
+            Err(value) => value.clone(),
+        };
+        if let (Some(start), false) = (&start, it.is_included) {
+            shader.line(format!("if (n == 0u) {{ value = {start}; }}"));
+        }
+        shader.line(format!("value = {};", join("value", &element)));
+        shader.line("n++;");
+        shader.line("} } }");
+        if it.join == "mean" {
+            let first = u32::from(it.is_included);
+            shader.line(format!("if (n > 0u) {{ value = value / f32(n + {first}u); }}"));
+        }
+        let value = super::pointwise::rounded("value", result.dtype);
+        let statement = shader.store(&result, &result.at(&places), &value);
+        shader.line(statement);
+    })?;
+    Ok([check, collect].concat())
+}
+
+/// Images in another size, by the nearest pixel or between four.
+fn enlarged(
+    cx: &mut Lowering<'_>,
+    (is_smooth, is_aligned): (bool, bool),
+    input: TensorId,
+    scales: &[Operand],
+    result: TensorId,
+) -> Lowered {
+    let (input, result) = (cx.floats(input)?, cx.floats(result)?);
+    if input.sizes.len() != 4 || input.numel() == 0 {
+        return Err("other sizes".into());
+    }
+    cx.for_each(result.numel(), |shader| {
+        let places = coordinates(shader, "i", &result.sizes, "c");
+        for dim in 0..2 {
+            let (from, to) = (input.sizes[dim + 2], result.sizes[dim + 2]);
+            let place = &places[dim + 2];
+            let scale = match scales.get(dim) {
+                _ if is_aligned => {
+                    if to > 1 {
+                        (from as f32 - 1.0) / (to as f32 - 1.0)
+                    } else {
+                        0.0
+                    }
+                }
+                Some(Operand::Float(it)) if *it > 0.0 => (1.0 / *it) as f32,
+                _ => from as f32 / to as f32,
+            };
+            let scale = crate::shader::float(scale);
+            let source = match (is_smooth, is_aligned) {
+                (true, false) => format!("max((f32({place}) + 0.5f) * {scale} - 0.5f, 0.0f)"),
+                (_, _) => format!("f32({place}) * {scale}"),
+            };
+            shader.line(format!("let s{dim} = {source};"));
+            shader.line(format!("let a{dim} = min(u32(s{dim}), {}u);", from - 1));
+            shader.line(format!("let z{dim} = min(a{dim} + 1u, {}u);", from - 1));
+            shader.line(format!("let w{dim} = s{dim} - f32(a{dim});"));
+        }
+        let mut pixel = |y: &str, x: &str| {
+            let at = [places[0].clone(), places[1].clone(), y.to_owned(), x.to_owned()];
+            shader.load(&input, &input.at(&at))
+        };
+        let value = if is_smooth {
+            let [a, b, c, d] = [pixel("a0", "a1"), pixel("a0", "z1"), pixel("z0", "a1"), pixel("z0", "z1")];
+            format!("(1.0f - w0) * ((1.0f - w1) * {a} + w1 * {b}) + w0 * ((1.0f - w1) * {c} + w1 * {d})")
+        } else {
+            pixel("a0", "a1")
+        };
+        let value = super::pointwise::rounded(&value, result.dtype);
+        let statement = shader.store(&result, &result.at(&places), &value);
+        shader.line(statement);
+    })
+}
+
+/// `aten.index_put`: values at positions of some dimensions, which stand side by side.
 fn put(cx: &mut Lowering<'_>, op: &str, target: TensorId, indices: &[Operand], values: TensorId) -> Lowered {
     let (target, values) = (cx.movable(target)?, cx.movable(values)?);
-    let index = |it: &Operand| match it {
-        Operand::Tensor(it) => cx.view(*it),
-        _ => Err("positions of other dimensions than the first".into()),
-    };
-    let positions = indices.iter().map(index).collect::<Result<Vec<_>, Reason>>()?;
-    let n = positions.len();
+    let mut positions = Vec::new();
+    for (dim, it) in indices.iter().enumerate() {
+        match it {
+            Operand::Tensor(it) => positions.push((dim, cx.view(*it)?)),
+            Operand::None => {}
+            _ => return Err("other arguments".into()),
+        }
+    }
+    let dims: Vec<usize> = positions.iter().map(|(dim, _)| *dim).collect();
+    let (Some(&first), Some(&last)) = (dims.first(), dims.last()) else { return Err("an index of nothing".into()) };
+    if last - first + 1 != dims.len() || last >= target.sizes.len() {
+        return Err("positions of dimensions that stand apart".into());
+    }
     let mut sizes: Vec<usize> = Vec::new();
-    for (view, _) in &positions {
+    for (_, (view, _)) in &positions {
         let lead = view.sizes.len().saturating_sub(sizes.len());
         sizes.splice(0..0, std::iter::repeat_n(1, lead));
         let start = sizes.len() - view.sizes.len();
@@ -446,16 +649,17 @@ fn put(cx: &mut Lowering<'_>, op: &str, target: TensorId, indices: &[Operand], v
         }
     }
     let rank = sizes.len();
-    let all = [&sizes[..], target.sizes.get(n..).ok_or("other sizes")?].concat();
+    let all = [&target.sizes[..first], &sizes, &target.sizes[last + 1..]].concat();
     let values = values.expanded(&all);
     cx.try_for_each(all.iter().product(), |cx, shader| {
         let places = coordinates(shader, "i", &all, "c");
-        let mut to = Vec::new();
-        for (dim, (view, kind)) in positions.iter().enumerate() {
+        let mut to = places[..first].to_vec();
+        for (dim, (view, kind)) in &positions {
             let view = view.expanded(&sizes);
-            to.push(position(cx, shader, (op, true, dim, target.sizes[dim]), (&view, *kind), &places[..rank])?);
+            let own = &places[first..first + rank];
+            to.push(position(cx, shader, (op, true, *dim, target.sizes[*dim]), (&view, *kind), own)?);
         }
-        to.extend_from_slice(&places[rank..]);
+        to.extend_from_slice(&places[first + rank..]);
         let element = shader.load_words(&values, &values.at(&places));
         let statement = shader.store_words(&target, &target.at(&to), &element);
         shader.line(statement);

@@ -3,8 +3,8 @@
 use tracefx_core::{DType, Dims};
 use tracefx_plan::{
     Action, Activation, Argument, Attention, BatchNorm, Buffer, Convolution, ConvolutionLayer, Epilogue, Fused, Gather,
-    Instruction, Loop, Norm, NormStatistic, Operand, Plan, Pool, PoolReduction, Product, Register, TensorId,
-    TensorView,
+    Instruction, Loop, Norm, NormStatistic, Operand, Plan, Pool, PoolReduction, Product, QuantizedConvolution,
+    QuantizedResidual, Register, Rounding, TensorId, TensorView, Window,
 };
 use tracefx_sym::SymInt;
 
@@ -362,7 +362,69 @@ pub(crate) const CALLS: &[Call] = &[
         &[Tensor(Float32, &[4, 50]), Ints(&[50]), Tensor(Float32, &[50]), Nothing, Float(1e-5)],
         &[(Float32, &[4, 50]), (Float32, &[4, 1]), (Float32, &[4, 1])],
     ),
+    (
+        "aten._native_batch_norm_legit_no_training.default",
+        &[
+            Tensor(Float32, &[2, 6, 4, 5]),
+            Tensor(Float32, &[6]),
+            Nothing,
+            Tensor(Float32, &[6]),
+            Tensor(Float32, &[6]),
+            Float(0.1),
+            Float(5.0),
+        ],
+        &[(Float32, &[2, 6, 4, 5]), (Float32, &[0]), (Float32, &[0])],
+    ),
+    (
+        "aten._native_batch_norm_legit_functional.default",
+        &[
+            Tensor(Float32, &[2, 6, 4, 5]),
+            Tensor(Float32, &[6]),
+            Tensor(Float32, &[6]),
+            Tensor(Float32, &[6]),
+            Tensor(Float32, &[6]),
+            Arg::Bool(true),
+            Float(0.1),
+            Float(1e-5),
+        ],
+        &[(Float32, &[2, 6, 4, 5]), (Float32, &[6]), (Float32, &[6]), (Float32, &[6]), (Float32, &[6])],
+    ),
+    (
+        "aten._native_batch_norm_legit.no_stats",
+        &[Tensor(Float32, &[2, 6, 4, 5]), Nothing, Tensor(Float32, &[6]), Arg::Bool(true), Float(0.1), Float(1e-5)],
+        &[(Float32, &[2, 6, 4, 5]), (Float32, &[6]), (Float32, &[6])],
+    ),
+    (
+        "aten.upsample_bilinear2d.default",
+        &[Tensor(Float32, &[2, 3, 4, 5]), Ints(&[7, 9]), Arg::Bool(false), Nothing, Nothing],
+        &[(Float32, &[2, 3, 7, 9])],
+    ),
+    (
+        "aten.upsample_bilinear2d.default",
+        &[Tensor(Float32, &[2, 3, 4, 5]), Ints(&[7, 9]), Arg::Bool(true), Nothing, Nothing],
+        &[(Float32, &[2, 3, 7, 9])],
+    ),
+    (
+        "aten.upsample_nearest2d.default",
+        &[Tensor(Float32, &[2, 3, 4, 5]), Ints(&[8, 10]), Float(2.0), Float(2.0)],
+        &[(Float32, &[2, 3, 8, 10])],
+    ),
     // What moves elements.
+    ("aten.slice_scatter.default", &[MATRIX, Tensor(Float32, &[37, 9]), Int(1), Int(2), Int(20), Int(2)], F),
+    ("aten.index_put.default", &[MATRIX, Positions(&[&[3]]), Tensor(Float32, &[3, 53]), Arg::Bool(false)], F),
+    ("aten.scatter_add.default", &[MATRIX, Int(0), Tensor(Int64, &[5, 50]), Tensor(Float32, &[6, 50])], F),
+    ("aten.scatter.value", &[LONGS, Int(1), Tensor(Int64, &[5, 2]), Int(-7)], L),
+    (
+        "aten.scatter_reduce.two",
+        &[MATRIX, Int(0), Tensor(Int64, &[9, 53]), Tensor(Float32, &[9, 53]), Text("mean"), Arg::Bool(true)],
+        F,
+    ),
+    (
+        "aten.scatter_reduce.two",
+        &[MATRIX, Int(0), Tensor(Int64, &[9, 53]), Tensor(Float32, &[9, 53]), Text("amax"), Arg::Bool(false)],
+        F,
+    ),
+    ("aten.sinc.default", &[MATRIX], F),
     ("aten.constant_pad_nd.default", &[LONGS, Ints(&[1, 2, -1, 3]), Int(9)], &[(Int64, &[7, 10])]),
     ("aten.flip.default", &[MATRIX, Ints(&[0, -1])], F),
     ("aten.roll.default", &[BOOLS, Ints(&[2, -1]), Ints(&[0, 1])], B),
@@ -406,6 +468,8 @@ pub(crate) fn fused() -> Vec<(&'static str, Plan)> {
         ("a pointwise convolution", convolution(&[(10, 1, 1)])),
         ("an inverted residual", convolution(&[(24, 1, 1), (24, 24, 3), (8, 1, 1)])),
         ("a squeezed convolution", squeezed()),
+        ("a convolution of integers", quantized()),
+        ("a group norm of turned images", turned_norm()),
     ];
     let activations = [
         Activation::Identity,
@@ -559,5 +623,44 @@ fn product([m, k, n]: [i64; 3], activation: Activation) -> Plan {
     let result = build.result(Float32, &[m, n]);
     let epilogue = Epilogue { bias, norm: None, residual, activation };
     build.fused(Fused::Product(Product { lhs, rhs, epilogue, result }));
+    build.finish()
+}
+
+fn quantized() -> Plan {
+    let mut build = Build::default();
+    let (input, weight) = (build.input(DType::UInt8, &[2, 5, 6, 4]), build.input(DType::Int8, &[6, 2, 3, 3]));
+    let (zeros, scales) = (build.input(Int64, &[6]), build.input(Float32, &[6]));
+    let bias = Some(build.input(Float32, &[6]));
+    let tensor = build.input(DType::Int8, &[2, 5, 6, 6]);
+    let result = build.result(DType::UInt8, &[2, 5, 6, 6]);
+    let step = QuantizedConvolution {
+        input,
+        zero_point: 3,
+        weight,
+        weight_zero_points: Some(zeros),
+        window: Window { stride: [1; 2], padding: [1; 2], dilation: [1; 2], groups: 2 },
+        scale: 0.5,
+        scales: Some(scales),
+        bias,
+        inner: Some(Rounding { scale: 0.25, zero_point: -5, min: -128, max: 127 }),
+        residual: Some(QuantizedResidual { tensor, scale: 0.125, zero_point: 1 }),
+        limits: [0.0, 6.0],
+        rounding: Some(Rounding { scale: 0.1, zero_point: 7, min: 0, max: 255 }),
+        result,
+    };
+    build.fused(step.into());
+    build.finish()
+}
+
+/// Images whose channels lie side by side.
+fn turned_norm() -> Plan {
+    let mut build = Build::default();
+    let x = build.strided(Float32, &[2, 6, 4, 5], &[120, 1, 30, 6]);
+    let numbers = [2, 6, 20, 3].map(Operand::Int);
+    let args = [Operand::Tensor(x), Operand::None, Operand::None].into_iter().chain(numbers);
+    let args = args.chain([Operand::Float(1e-5)]).collect();
+    let results: [&[i64]; 3] = [&[2, 6, 4, 5], &[2, 3], &[2, 3]];
+    let results = results.map(|sizes| Operand::Tensor(build.result(Float32, sizes))).to_vec();
+    build.plan.push("norm", Action::call("aten.native_group_norm.default", args, results));
     build.finish()
 }

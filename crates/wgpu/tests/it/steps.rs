@@ -41,6 +41,8 @@ fn input(plan: &Plan, at: usize, positions_below: Option<i64>) -> Tensor {
                 |it: usize| if positions_below.is_none() && it % 5 == 3 { whole(it) << 33 | 5 } else { whole(it) };
             Tensor::from_slice(&(0..n).map(wide).collect::<Vec<_>>(), &sizes)
         }
+        DType::UInt8 => Tensor::from_slice(&(0..n).map(|it| (it * 37 % 251) as u8).collect::<Vec<_>>(), &sizes),
+        DType::Int8 => Tensor::from_slice(&(0..n).map(|it| (it * 37 % 251) as i8).collect::<Vec<_>>(), &sizes),
         DType::Int32 => Tensor::from_slice(&(0..n).map(|it| whole(it) as i32).collect::<Vec<_>>(), &sizes),
         DType::Bool => Tensor::from_slice(&(0..n).map(|it| Bool8::from(it % 3 != 1)).collect::<Vec<_>>(), &sizes),
         other => panic!("no numbers of {}", other.name()),
@@ -110,15 +112,19 @@ fn check(name: &str, plan: &Plan, positions_below: Option<i64>) {
 #[test]
 fn calls_compute_what_the_kernels_compute() {
     for call in CALLS {
-        let reads_positions = ["index", "embedding", "gather"].iter().any(|it| call.0.contains(it));
-        check(&format!("{} {:?}", call.0, call.1), &plan_of(*call), reads_positions.then_some(37));
+        let reads_positions = ["index", "embedding", "gather", "scatter"].iter().any(|it| call.0.contains(it));
+        check(
+            &format!("{} {:?}", call.0, call.1),
+            &plan_of(*call),
+            reads_positions.then_some(if call.0 == "aten.scatter.value" { 7 } else { 37 }),
+        );
     }
 }
 
 #[test]
 fn fused_steps_compute_what_the_kernels_compute() {
     for (name, plan) in fused() {
-        check(name, &plan, name.contains("gather").then_some(5));
+        check(name, &plan, ["gather", "integers"].iter().any(|it| name.contains(it)).then_some(5));
     }
 }
 
