@@ -44,4 +44,25 @@ flops: number,
 /**
  * Milliseconds, where it was timed: the shortest of the runs.
  */
-milliseconds: number | null, };
+milliseconds: number | null, 
+/**
+ * Who does it, where there is a device beside the CPU.
+ */
+placement: StepPlacement | null, };
+
+/**
+ * Who does a step, where there is a device beside the CPU.
+ */
+export type StepPlacement = { 
+/**
+ * Why the CPU does it; nothing where the device does.
+ */
+reason: string | null, 
+/**
+ * Bytes that go up to the device before it.
+ */
+bytes_up: number, 
+/**
+ * Bytes that come down from the device before it.
+ */
+bytes_down: number, };

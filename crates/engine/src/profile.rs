@@ -5,6 +5,7 @@ use crate::passes::declared;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
+use tracefx_exec::Placement;
 use tracefx_plan::{Action, Buffer, Fused, Operand, Plan, Step, TensorId};
 use ts_rs::{Config, TS};
 
@@ -34,12 +35,25 @@ pub struct StepRow {
     pub flops: u64,
     /// Milliseconds, where it was timed: the shortest of the runs.
     pub milliseconds: Option<f64>,
+    /// Who does it, where there is a device beside the CPU.
+    pub placement: Option<StepPlacement>,
+}
+
+/// Who does a step, where there is a device beside the CPU.
+#[derive(Clone, Debug, PartialEq, Serialize, TS)]
+pub struct StepPlacement {
+    /// Why the CPU does it; nothing where the device does.
+    pub reason: Option<String>,
+    /// Bytes that go up to the device before it.
+    pub bytes_up: u64,
+    /// Bytes that come down from the device before it.
+    pub bytes_down: u64,
 }
 
 /// The TypeScript of a report, with its documentation.
 pub fn plan_types() -> Vec<String> {
     let config = Config::new().with_large_int("number");
-    vec![declared::<PlanReport>(&config), declared::<StepRow>(&config)]
+    vec![declared::<PlanReport>(&config), declared::<StepRow>(&config), declared::<StepPlacement>(&config)]
 }
 
 impl PlanReport {
@@ -85,6 +99,7 @@ impl PlanReport {
                 bytes: all.values().fold(0, |sum: u64, it| sum.saturating_add(*it)),
                 flops: flops(plan, &step.action),
                 milliseconds: None,
+                placement: None,
             }
         };
         let steps = plan.steps.iter().map(row).collect();
@@ -103,6 +118,28 @@ impl PlanReport {
         }
         self.milliseconds = Some(milliseconds.iter().sum());
         self
+    }
+
+    /// The same with who does each step; what is said of steps that are not there is left out.
+    #[must_use]
+    pub(crate) fn with_placements(mut self, placements: Vec<Placement>) -> Self {
+        for (step, Placement { reason, bytes_up, bytes_down }) in self.steps.iter_mut().zip(placements) {
+            step.placement = Some(StepPlacement { reason, bytes_up, bytes_down });
+        }
+        self
+    }
+
+    /// How many steps the device does, and what the others are for; nothing where there is none.
+    fn placed(&self) -> Option<String> {
+        let placements: Vec<&StepPlacement> = self.steps.iter().filter_map(|it| it.placement.as_ref()).collect();
+        let n_cpu = placements.iter().filter(|it| it.reason.is_some()).count();
+        let (up, down) = placements.iter().fold((0, 0), |sum, it| (sum.0 + it.bytes_up, sum.1 + it.bytes_down));
+        (!placements.is_empty()).then(|| {
+            let n_device = placements.len() - n_cpu;
+            format!(
+                "\n{n_device} steps on the device, {n_cpu} on the CPU; {up} bytes up, {down} bytes down between them"
+            )
+        })
     }
 
     /// The steps as events of Chrome's trace format, which `chrome://tracing` and Perfetto open: a JSON object.
@@ -220,6 +257,15 @@ impl fmt::Display for PlanReport {
                     [at.to_string(), step, node, it.result.clone(), it.bytes.to_string(), flops]
                 });
                 section(f, "steps", &["", "step", "node", "result", "bytes", "FLOPs"], rows, &[0, 4, 5])?;
+                let on_cpu = self.steps.iter().enumerate().filter_map(|(at, it)| {
+                    let StepPlacement { reason, bytes_up, bytes_down } = it.placement.as_ref()?;
+                    let reason = reason.clone()?;
+                    Some([at.to_string(), it.step.clone(), reason, bytes_up.to_string(), bytes_down.to_string()])
+                });
+                let on_cpu: Vec<_> = on_cpu.collect();
+                if !on_cpu.is_empty() {
+                    section(f, "on the CPU", &["", "step", "reason", "up", "down"], on_cpu.into_iter(), &[0, 3, 4])?;
+                }
                 let (bytes, flops) = self.steps.iter().fold((0, 0), |sum: (u64, u64), it| {
                     (sum.0.saturating_add(it.bytes), sum.1.saturating_add(it.flops))
                 });
@@ -228,7 +274,8 @@ impl fmt::Display for PlanReport {
                     "{} steps: {bytes} bytes, {flops} FLOPs, {} bytes of parameters, buffers and constants",
                     self.steps.len(),
                     self.constants
-                )
+                )?;
+                f.write_str(&self.placed().unwrap_or_default())
             }
         }
     }

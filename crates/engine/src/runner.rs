@@ -154,9 +154,15 @@ impl Runner {
     /// # Errors
     /// As [`Runner::plan`].
     pub fn placements(&self, inputs: &[Value<Tensor>]) -> Result<Vec<Placement>> {
-        let Some(accelerator) = &self.plans.accelerator else { return Ok(Vec::new()) };
-        let plan = self.plan(inputs)?;
-        Ok(accelerator.placements(&plan, self.library.registry()))
+        match self.plans.accelerator {
+            Some(_) => Ok(self.placements_of(&*self.plan(inputs)?)),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn placements_of(&self, plan: &Plan) -> Vec<Placement> {
+        let registry = self.library.registry();
+        self.plans.accelerator.as_ref().map_or_else(Vec::new, |it| it.placements(plan, registry))
     }
 
     /// The same on the tensors of the program themselves, which it has lazy clones of otherwise: a run sees what was written to them, and
@@ -188,7 +194,7 @@ impl Runner {
             Code::NotImplemented | Code::LimitExceeded => problem.help("the program has no plan, and is interpreted"),
             _ => problem,
         })?;
-        Ok(PlanReport::of(&plan))
+        Ok(PlanReport::of(&plan).with_placements(self.placements_of(&plan)))
     }
 
     /// The same with the milliseconds of each step, for who has timed them: what [`Runner::run_watched`] tells of.
