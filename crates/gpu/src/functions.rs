@@ -125,7 +125,20 @@ pub(crate) const FUNCTIONS: &[(&str, &str)] = &[
     let sign = select(1.0f, x, is_odd);
     if (size == 0.0f) { return with_sign(select(number(0x7f800000u), 0.0f, y > 0.0f), sign); }
     if (x < 0.0f && !is_whole && !is_inf(x)) { return number(0x7fc00000u); }
-    return with_sign(exp_of(y * ln_of(size)), sign);
+    // The exponent times the whole digits of the power is exact, so that large results have as many digits as small ones.
+    let is_small = size < 1.1754944e-38f;
+    let bits = bitcast<u32>(select(size, size * 8388608.0f, is_small));
+    if (bits >= 0x7f800000u) { return with_sign(select(0.0f, size, y > 0.0f), sign); }
+    let whole = bitcast<i32>(bits - 0x3f3504f3u) >> 23u;
+    let fraction = bitcast<f32>(bits - (u32(whole) << 23u));
+    let e = f32(whole) - select(0.0f, 23.0f, is_small);
+    let upper = bitcast<f32>(bitcast<u32>(y) & 0xfffff000u);
+    let high = upper * e;
+    let low = (y - upper) * e + y * (ln_of(fraction) * 1.442695f);
+    if (high + low >= 128.0f) { return with_sign(number(0x7f800000u), sign); }
+    if (high + low < -150.0f) { return with_sign(0.0f, sign); }
+    let n = round(high + low);
+    return with_sign(scaled(exp_of(((high - n) + low) * 0.6931472f), i32(n)), sign);
 }
 ",
     ),

@@ -4,6 +4,7 @@ use super::matrices::reduced;
 use super::pointwise::rounded;
 use crate::lower::{Lowered, Lowering};
 use crate::shader::{Shader, View, float};
+use tracefx_core::DType;
 use tracefx_plan::{Norm, NormStatistic, Operand, TensorId};
 
 /// The invocations for a row.
@@ -88,7 +89,7 @@ fn batch(
     let Some(Operand::Float(eps)) = args.get(eps) else { return Err(other.into()) };
     let outs = results.iter().map(|it| cx.floats(*it)).collect::<Result<Vec<_>, _>>()?;
     let result = outs.first().ok_or(other)?;
-    if input.sizes.len() < 2 {
+    if input.sizes.len() < 2 || input.dtype != DType::Float32 {
         return Err(other.into());
     }
     let others: Vec<usize> = (0..input.sizes.len()).filter(|it| *it != 1).collect();

@@ -214,6 +214,9 @@ fn reduce(
         return scan(cx, name, &rows, &result.with_dims(&dims), (kind, result_kind));
     }
     if matches!(name, "sort" | "topk") {
+        if name == "topk" && kind != Kind::Float {
+            return Err("which of equal integers are the largest, the kernel of the CPU decides".into());
+        }
         let is_descending = match (name, overload) {
             ("topk", _) => !matches!(args.get(3), Some(Operand::Bool(false))),
             ("sort", "stable") => matches!(args.get(3), Some(Operand::Bool(true))),
@@ -325,6 +328,9 @@ fn norm(row: &mut Row<'_>, order: Option<&Operand>) -> Result<String, Reason> {
 fn softmax(cx: &mut Lowering<'_>, is_log: bool, rows: &Rows, result: &View) -> Lowered {
     if Kind::of(rows.view.dtype) != Kind::of(result.dtype) || Kind::of(result.dtype) != Some(Kind::Float) {
         return Err(format!("a softmax of {}", rows.view.dtype.name()).into());
+    }
+    if is_log && result.dtype != DType::Float32 {
+        return Err("a logarithm that is rounded at each step".into());
     }
     rows.lower(cx, |_, row| {
         let largest = row.extreme("best", Kind::Float, true, &str::to_owned);

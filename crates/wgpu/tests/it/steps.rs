@@ -9,7 +9,7 @@ use tracefx_plan::{Action, Fused, Gather, Operand, Plan};
 use tracefx_wgpu::Gpu;
 
 /// The GPU of these tests.
-fn gpu() -> Option<&'static Gpu> {
+pub(crate) fn gpu() -> Option<&'static Gpu> {
     static GPU: OnceLock<Option<Gpu>> = OnceLock::new();
     let gpu = GPU.get_or_init(|| match Gpu::open() {
         Ok(gpu) => Some(gpu),
