@@ -13,7 +13,15 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { fingerprint, forget, isFresh, markFresh } from "./fingerprint.mjs";
 import { elapsed, logged, Problem, report, ROOT, tail } from "./progress.mjs";
-import { chromium, installChromium, installWasmToolchain, rust, wasmToolchain } from "./toolchain.mjs";
+import {
+  chromium,
+  hasVulkan,
+  installChromium,
+  installVulkan,
+  installWasmToolchain,
+  rust,
+  wasmToolchain,
+} from "./toolchain.mjs";
 
 /** The oldest Node that is supported. */
 const NODE = { major: 20, minor: 19 };
@@ -79,9 +87,10 @@ const chores = (/** @type {string} */ rustVersion) => ({
  * Installs packages and tools, and returns what can be built with them; each is built once, when it is first asked for.
  * Throws a {@link Problem} that says what to do where something is missing.
  *
- * @param {{ engine?: boolean, browser?: boolean }} [options] whether what the engine is built with is needed, and a browser
+ * @param {{ engine?: boolean, browser?: boolean, gpu?: boolean }} [options] whether what the engine is built with is needed, a
+ * browser, and a GPU, without which tests of it say so
  */
-export async function begin({ engine: isEngineNeeded = true, browser = false } = {}) {
+export async function begin({ engine: isEngineNeeded = true, browser = false, gpu = false } = {}) {
   let worked = false;
   checkNode();
   await step(PACKAGES);
@@ -89,6 +98,7 @@ export async function begin({ engine: isEngineNeeded = true, browser = false } =
   await step(chores(rustVersion));
   if (isEngineNeeded && wasmToolchain() === undefined) await install("WebAssembly compiler", installWasmToolchain);
   if (browser && chromium() === undefined) await install("Chromium", installChromium);
+  if (gpu && process.platform === "linux" && !hasVulkan()) await install("driver of Vulkan", installVulkan);
 
   const engineOfNow = () => engine(rustVersion, wasmToolchain() ?? "");
   const buildScripts = once(() => step(SCRIPTS));
@@ -161,7 +171,7 @@ function once(/** @type {() => Promise<void>} */ body) {
  */
 export async function bootstrap({ tests = false } = {}) {
   const since = performance.now();
-  const made = await begin({ browser: tests });
+  const made = await begin({ browser: tests, gpu: tests });
   // Each of these two keeps one processor busy for most of its time. Both are waited for, so that none goes on in the
   // background after the other has failed.
   const ends = await Promise.allSettled([made.command(), made.package()]);

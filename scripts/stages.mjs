@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { digest } from "./decide.mjs";
 import { CACHE, elapsed, logged, report } from "./progress.mjs";
 import { filesOfRepository } from "./repository.mjs";
+import { hasVulkan } from "./toolchain.mjs";
 
 /** @typedef {{ passed: number, failed: number }} Counts */
 /** @typedef {"packages" | "package"} Need what set-up makes, see bootstrap.mjs */
@@ -97,6 +98,10 @@ export const STAGES = [
     name: "cargo test",
     count: "cargo",
     lane: "cargo",
+    // A driver that set-up has installed is there for the tests, or they fail.
+    get env() {
+      return hasVulkan() ? { TRACEFX_GPU: "1" } : {};
+    },
     commands: [["cargo", "test", "--locked", "--workspace", "--no-fail-fast"]],
     reads: isReadByRust,
   },

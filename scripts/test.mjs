@@ -94,7 +94,8 @@ async function main() {
   const start = performance.now();
   const stages = chosen(values.only);
   const isEngineNeeded = stages.some((it) => it.needs === "package");
-  const made = await begin({ engine: isEngineNeeded, browser: stages.some((stage) => stage.name === "browser") });
+  const has = (/** @type {string} */ name) => stages.some((stage) => stage.name === name);
+  const made = await begin({ engine: isEngineNeeded, browser: has("browser"), gpu: has("cargo test") });
   const machine = factsOfMachine(made.rustVersion);
   const needs = { packages: async () => {}, package: made.package };
   const again = values.all || (process.env["CI"] ?? "") !== "";

@@ -1,5 +1,5 @@
 /**
- * Finds the tools that the builds need and installs what it can: the compiler for WebAssembly and a browser.
+ * Finds the tools that the builds need and installs what it can: the compiler for WebAssembly, a browser, and a GPU of software.
  *
  * @module
  */
@@ -109,6 +109,19 @@ export async function installChromium() {
   throw new Problem(
     "the browser tests need Chromium; on Debian run: apt-get install chromium, elsewhere install Chrome or set TRACEFX_CHROMIUM",
   );
+}
+
+/** Where drivers of Vulkan say that they are there. */
+const VULKAN_DRIVERS = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
+
+/** Whether there is a driver of Vulkan, as which a processor counts that does the work of a GPU. */
+export function hasVulkan() {
+  return VULKAN_DRIVERS.some((folder) => existsSync(folder) && readdirSync(folder).length > 0);
+}
+
+/** Installs a driver for machines without a GPU from Debian's packages, where that can be; tests say where there is none. */
+export async function installVulkan() {
+  if (canInstallPackages()) await installPackages("vulkan", ["mesa-vulkan-drivers"]);
 }
 
 function canInstallPackages() {

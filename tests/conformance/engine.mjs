@@ -51,6 +51,8 @@
  * @property {(calls: Call[], tensors: Map<string, Tensor>) => Promise<Answer[]>} call Calls operators, each on data of its
  *   own; gives what came of each.
  * @property {(names: string[]) => Promise<Map<string, Tensor>>} state Parameters and buffers as they are now.
+ * @property {() => readonly (string | null)[]} [steps] Of each step of the plans that have run beside a device, why the CPU
+ *   does it, or nothing where the device does.
  * @property {() => Promise<void>} close Gives everything back.
  */
 

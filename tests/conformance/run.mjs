@@ -121,7 +121,12 @@ async function main() {
   if (values.only !== undefined) return;
   const [folder, way] = [
     folderName(dir),
-    [name, ...(values.device === undefined ? [] : [values.device]), ...(how.decompose ? ["decomposed"] : []), ...(resave ? ["resaved"] : [])].join(", "),
+    [
+      name,
+      ...(values.device === undefined ? [] : [values.device]),
+      ...(how.decompose ? ["decomposed"] : []),
+      ...(resave ? ["resaved"] : []),
+    ].join(", "),
   ];
   const found = countsOf(results);
   if (values.record) return recordCounts(folder, way, found);
@@ -140,7 +145,8 @@ function printSteps(/** @type {readonly (string | null)[]} */ reasons) {
   /** @type {Map<string, number>} */
   const counts = new Map();
   for (const it of reasons) if (it !== null) counts.set(it, (counts.get(it) ?? 0) + 1);
-  for (const [reason, n] of [...counts].toSorted((a, b) => b[1] - a[1])) console.log(`${n} steps on the CPU: ${reason}`);
+  for (const [reason, n] of [...counts].toSorted((a, b) => b[1] - a[1]))
+    console.log(`${n} steps on the CPU: ${reason}`);
   const onCpu = reasons.filter((it) => it !== null).length;
   const share = ((100 * onCpu) / reasons.length).toFixed(1);
   console.log(`${reasons.length} steps, ${reasons.length - onCpu} on the device, ${onCpu} on the CPU (${share} %)`);

@@ -141,6 +141,24 @@ fn devices_and_links_are_written_through() {
     [link, target].iter().for_each(|it| fs::remove_file(it).unwrap());
 }
 
+/// Where there is no GPU, it says so and does nothing.
+#[test]
+fn a_program_runs_on_the_gpu() {
+    let (file, inputs) = (fixture("digits_cnn/model.pt2"), fixture("digits_cnn/inputs.safetensors"));
+    let output = scratch("gpu.safetensors");
+    let args = ["run", text(&file), "--inputs", text(&inputs), "--outputs", text(&output), "--device", "gpu"];
+    let run = tracefx(&args);
+    let problem = String::from_utf8_lossy(&run.stderr);
+    if problem.contains("FX0706") && std::env::var_os("TRACEFX_GPU").is_none() {
+        return;
+    }
+    assert!(run.status.success(), "{problem}");
+    assert!(fs::remove_file(&output).is_ok());
+    let report = stdout(&["explain", text(&file), "--inputs", text(&inputs), "--device", "gpu"]);
+    assert!(report.contains(" steps on the device, 0 on the CPU; "), "{report}");
+    assert_eq!(tracefx(&["explain", text(&file), "--inputs", text(&inputs), "--device", "tpu"]).status.code(), Some(2));
+}
+
 #[test]
 fn a_session_answers_goes_on_after_a_refusal_and_keeps_state() {
     let results = scratch("4.safetensors");
