@@ -155,14 +155,68 @@ pub(crate) const FUNCTIONS: &[(&str, &str)] = &[
         "sin_cos",
         "fn sin_cos(x: f32, quarter: u32) -> f32 {
     if (is_nan(x) || is_inf(x)) { return number(0x7fc00000u); }
-    let n = round(x * 0.63661975f);
-    let r = ((x - n * 1.5703125f) - n * 4.837513e-4f) - n * 7.54979e-8f;
+    var r = 0.0f;
+    var turns = quarter;
+    if (abs(x) < 4096.0f) {
+        let n = round(x * 0.63661975f);
+        r = ((x - n * 1.5703125f) - n * 4.837513e-4f) - n * 7.54979e-8f;
+        turns += u32(i32(n));
+    } else {
+        let left = quarter_turns(x);
+        r = bitcast<f32>(left.x);
+        turns += left.y;
+    }
     let z = r * r;
     let sine = ((-1.9515296e-4f * z + 8.332161e-3f) * z - 1.6666655e-1f) * z * r + r;
     let cosine = ((2.4433157e-5f * z - 1.3887316e-3f) * z + 4.1666646e-2f) * z * z - 0.5f * z + 1.0f;
-    let turns = u32(i32(n)) + quarter;
     let value = select(sine, cosine, (turns & 1u) == 1u);
     return select(value, -value, (turns & 2u) == 2u);
+}
+",
+    ),
+    // What is left of a large angle after as many quarters of a turn as there are in it, and their number: the product with those digits of 2/pi that
+    // count (Payne and Hanek, as N. Juffa has it).
+    (
+        "quarter_turns",
+        "fn quarter_turns(x: f32) -> vec2<u32> {
+    var digits = array<u32, 8>(0u, 0x28be60dbu, 0x9391054au, 0x7f09d5f4u, 0x7d4d3770u, 0x36d8a566u, 0x4f10e410u, 0x7f9458eau);
+    let bits = bitcast<u32>(x);
+    let mantissa = vec2<u32>((bits << 8u) | 0x80000000u, 0u);
+    let exponent = ((bits >> 23u) & 0xffu) - 126u;
+    let at = min(exponent >> 5u, 4u);
+    let shift = exponent & 31u;
+    var high = digits[at];
+    var middle = digits[at + 1u];
+    var low = digits[at + 2u];
+    if (shift != 0u) {
+        high = (high << shift) | (middle >> (32u - shift));
+        middle = (middle << shift) | (low >> (32u - shift));
+        low = (low << shift) | (digits[at + 3u] >> (32u - shift));
+    }
+    var product = vec2<u32>(long_multiply(mantissa, vec2<u32>(low, 0u)).y, 0u);
+    product = long_add(long_multiply(mantissa, vec2<u32>(middle, 0u)), product);
+    product.y += mantissa.x * high;
+    var turns = product.y >> 30u;
+    product.y &= 0x3fffffffu;
+    if ((product.y & 0x20000000u) != 0u) {
+        product.y -= 0x40000000u;
+        turns += 1u;
+    }
+    let r = long_to_float(product) * 2.1684043e-19f * 1.5707964f;
+    if (x < 0.0f) { return vec2<u32>(bitcast<u32>(-r), 0u - turns); }
+    return vec2<u32>(bitcast<u32>(r), turns);
+}
+",
+    ),
+    (
+        "hypot_of",
+        "fn hypot_of(a: f32, b: f32) -> f32 {
+    if (is_inf(a) || is_inf(b)) { return number(0x7f800000u); }
+    if (is_nan(a) || is_nan(b)) { return number(0x7fc00000u); }
+    let size = max(abs(a), abs(b));
+    if (size == 0.0f) { return 0.0f; }
+    let rest = min(abs(a), abs(b)) / size;
+    return size * sqrt(1.0f + rest * rest);
 }
 ",
     ),
@@ -359,9 +413,13 @@ pub(crate) const FUNCTIONS: &[(&str, &str)] = &[
     let size = abs(b);
     if (size == 0.0f || is_nan(a) || is_nan(b) || is_inf(a)) { return number(0x7fc00000u); }
     if (is_inf(b) || abs(a) < size) { return a; }
-    var rest = abs(a) - trunc(abs(a) / size) * size;
-    if (rest < 0.0f) { rest += size; }
-    if (rest >= size) { rest -= size; }
+    // Differences of numbers so near are exact.
+    var rest = abs(a);
+    let steps = min(i32(bitcast<u32>(rest) >> 23u) - i32(bitcast<u32>(size) >> 23u), 252);
+    for (var n = steps; n >= 0; n--) {
+        let multiple = scaled(size, n);
+        if (rest >= multiple) { rest -= multiple; }
+    }
     return with_sign(rest, a);
 }
 ",

@@ -108,6 +108,14 @@ pub(crate) fn cross(plan: &Plan, works: Vec<Work>, program: &mut Program, may_wr
                 whole.push(buffer);
             }
         });
+        // Of what a step is given, the device may need no more than sizes.
+        if let Work::Device(dispatches) = &work {
+            let is_used = |it: &usize| {
+                dispatches.iter().flat_map(|it| &it.bindings).any(|binding| binding.buffer.0 as usize == *it)
+            };
+            read.retain(is_used);
+            changed.retain(is_used);
+        }
         let is_device = matches!(work, Work::Device(_));
         let mut done = DeviceStep { downloads: Vec::new(), uploads: Vec::new(), clears: Vec::new(), work };
         let touched = read.iter().chain(changed.iter().filter(|it| !read.contains(it)));

@@ -192,8 +192,11 @@ impl Instruction<'_> {
                 self.quotient(kind, mode)
             }
             "remainder" | "fmod" => match kind {
-                Kind::Float if name == "fmod" => self.float2(|a, b| format!("fmod_of({a}, {b})")),
-                Kind::Float => self.float2(|a, b| format!("remainder_of({a}, {b})")),
+                Kind::Float => self.float2(|a, b| {
+                    // What is left of a division goes by every digit of the divisor, which is a number of the dtype.
+                    let b = rounded(b, self.dtype);
+                    if name == "fmod" { format!("fmod_of({a}, {b})") } else { format!("remainder_of({a}, {b})") }
+                }),
                 Kind::Int | Kind::Long => {
                     self.nonzero(1)?;
                     let [a, b] = [self.arg(0, kind)?, self.arg(1, kind)?];
@@ -225,6 +228,11 @@ impl Instruction<'_> {
             "eq" | "ne" | "lt" | "le" | "gt" | "ge" => {
                 let kind = self.common(&[0, 1])?;
                 let [a, b] = [self.arg(0, kind)?, self.arg(1, kind)?];
+                // A number is compared as one of the dtype of the tensor.
+                let b = match (&self.args[0], &self.args[1], kind) {
+                    (Given::Register(_, dtype), Given::Value(_), Kind::Int) => rounded(&b, *dtype),
+                    (_, _, _) => b,
+                };
                 Ok((compared(name, kind, &a, &b), Kind::Bool))
             }
             "logical_and" | "logical_or" | "logical_xor" => {
@@ -532,7 +540,7 @@ impl Instruction<'_> {
             "softshrink" => {
                 let size = float(self.number(1, 0.5)? as f32);
                 self.float1(|x| {
-                    format!("select(select({x} * 0.0f, {x} + {size}, {x} < -{size}), {x} - {size}, {x} > {size})")
+                    format!("select(select(select(0.0f, {x}, is_nan({x})), {x} + {size}, {x} < -{size}), {x} - {size}, {x} > {size})")
                 })
             }
             "nan_to_num" => {
@@ -554,7 +562,7 @@ impl Instruction<'_> {
                 format!("select(sin_cos({angle}, 0u) / {angle}, 1.0f, {x} == 0.0f)")
             }),
             "atan2" => self.float2(|y, x| format!("atan2_of({y}, {x})")),
-            "hypot" => self.float2(|a, b| format!("sqrt({a} * {a} + {b} * {b})")),
+            "hypot" => self.float2(|a, b| format!("hypot_of({a}, {b})")),
             "copysign" => self.float2(|a, b| format!("with_sign({a}, {b})")),
             "xlogy" => self.float2(|a, b| format!("select({a} * ln_of({b}), 0.0f, {a} == 0.0f && !is_nan({b}))")),
             "sigmoid_backward" => self.float2(|grad, y| format!("({grad} * (1.0f - {y}) * {y})")),

@@ -210,6 +210,9 @@ fn reduce(
     };
     let rows = Rows::of(&input, &dims);
     let n = rows.len();
+    if matches!(name, "sum" | "prod" | "cumsum" | "cumprod") && (kind == Kind::Float) != (result_kind == Kind::Float) {
+        return Err("sums of numbers in another dtype".into());
+    }
     if matches!(name, "cumsum" | "cumprod") {
         return scan(cx, name, &rows, &result.with_dims(&dims), (kind, result_kind));
     }

@@ -425,6 +425,8 @@ pub(crate) const CALLS: &[Call] = &[
         F,
     ),
     ("aten.sinc.default", &[MATRIX], F),
+    ("aten.sin.default", &[Tensor(Int64, &[5, 7])], &[(Float32, &[5, 7])]),
+    ("aten.fmod.Scalar", &[Tensor(Int64, &[5, 7]), Float(0.7)], &[(Float32, &[5, 7])]),
     ("aten.constant_pad_nd.default", &[LONGS, Ints(&[1, 2, -1, 3]), Int(9)], &[(Int64, &[7, 10])]),
     ("aten.flip.default", &[MATRIX, Ints(&[0, -1])], F),
     ("aten.roll.default", &[BOOLS, Ints(&[2, -1]), Ints(&[0, 1])], B),
