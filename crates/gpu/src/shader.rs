@@ -297,7 +297,8 @@ pub(crate) fn coordinates(shader: &mut Shader, index: &str, sizes: &[usize], pre
     let mut names: Vec<String> = Vec::new();
     let mut rest = index.to_owned();
     for (dim, size) in sizes.iter().enumerate().rev() {
-        let name = format!("{prefix}{dim}");
+        // Of no elements there are no coordinates, but there is a text.
+        let (name, size) = (format!("{prefix}{dim}"), size.max(&1));
         if dim == 0 {
             shader.line(format!("let {name} = {rest};"));
         } else {

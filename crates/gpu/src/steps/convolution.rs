@@ -49,6 +49,9 @@ fn layer(
 ) -> Lowered {
     let ([h, w, c], [oh, ow, o]) = ([1, 2, 3].map(|it| images.sizes[it]), [1, 2, 3].map(|it| result.sizes[it]));
     let (per_group, [kh, kw]) = (weight.sizes[1], [weight.sizes[2], weight.sizes[3]]);
+    if per_group * kh * kw == 0 {
+        return Err("a convolution of nothing".into());
+    }
     let filters = o / layer.groups;
     let pixel = |dim: usize, point: &str, tap: &str| {
         let (stride, dilation, padding) = (layer.stride[dim], layer.dilation[dim], layer.padding[dim]);

@@ -106,9 +106,9 @@ fn batch(
     cx.for_each_row(rows.sizes[0], ROW, |_, shader| {
         let place = |view: &View| {
             let (mut places, mut below) = (Vec::new(), 1);
-            for size in rows.sizes[1..].iter().rev() {
+            for size in rows.sizes[1..].iter().rev().map(|it| it.max(&1)) {
                 places.push(format!("(x / {below}u % {size}u)"));
-                below *= size.max(&1);
+                below *= size;
             }
             places.push("row".to_owned());
             places.reverse();
@@ -206,9 +206,9 @@ fn rows(cx: &mut Lowering<'_>, is_group: bool, args: &[Operand], results: &[Tens
         } else {
             // The place of an element that is counted in the order of the sizes.
             let (mut places, mut below) = (Vec::new(), 1);
-            for size in input.sizes.iter().rev() {
+            for size in input.sizes.iter().rev().map(|it| it.max(&1)) {
                 places.push(format!("((row * {n}u + x) / {below}u % {size}u)"));
-                below *= size.max(&1);
+                below *= size;
             }
             places.reverse();
             shader.load(&input, &input.at(&places))

@@ -256,6 +256,8 @@ pub(crate) const CALLS: &[Call] = &[
         &[MATRIX, Int(4), Int(1), Arg::Bool(true), Arg::Bool(true)],
         &[(Float32, &[37, 4]), (Int64, &[37, 4])],
     ),
+    ("aten.sum.dim_IntList", &[Tensor(Float32, &[3, 0]), Ints(&[1]), Arg::Bool(false), Nothing], &[(Float32, &[3])]),
+    ("aten.mm.default", &[Tensor(Float32, &[3, 0]), Tensor(Float32, &[0, 4])], &[(Float32, &[3, 4])]),
     // Products.
     ("aten.mm.default", &[MATRIX, Tensor(Float32, &[53, 70])], &[(Float32, &[37, 70])]),
     ("aten.mm.default", &[Tensor(Float32, &[2, 130]), Tensor(Float32, &[130, 9])], &[(Float32, &[2, 9])]),

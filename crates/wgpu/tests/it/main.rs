@@ -4,6 +4,7 @@
 mod calls;
 #[path = "../../../gpu/tests/it/cases.rs"]
 mod cases;
+mod networks;
 #[allow(dead_code, reason = "the tests of the kernels ask more of it")]
 #[path = "../../../cpu/tests/recorded/mod.rs"]
 mod recorded;
