@@ -2,12 +2,12 @@
 
 use crate::DeviceBufferId;
 use crate::memory::{Candidates, Temporary, assign, cross};
-use crate::program::{Check, Dispatch, Limits, ModuleId, Program, Reason, Work};
+use crate::program::{Check, Dispatch, Limits, ModuleId, Program, Reason, Work, words};
 use crate::shader::{Kind, Shader, View, WORKGROUP};
 use crate::steps;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use tracefx_plan::{Plan, TensorId};
+use tracefx_plan::{Action, Plan, TensorId};
 
 /// The program of a device for a plan. `may_write` says of an operator whether it may write to its arguments.
 pub fn lower(plan: &Plan, limits: &Limits, may_write: &dyn Fn(&str) -> bool) -> Program {
@@ -24,7 +24,11 @@ pub fn lower(plan: &Plan, limits: &Limits, may_write: &dyn Fn(&str) -> bool) -> 
     for (at, step) in plan.steps.iter().enumerate() {
         lowering.step = at;
         let n_checks = lowering.program.checks.len();
-        works.push(match steps::lower(&mut lowering, &step.action) {
+        let lowered = match is_overlapping(plan, &step.action) {
+            true => Err("memory that is read and written at other places".into()),
+            false => steps::lower(&mut lowering, &step.action),
+        };
+        works.push(match lowered {
             Ok(dispatches) => Work::Device(dispatches),
             Err(reason) => {
                 lowering.program.checks.truncate(n_checks);
@@ -33,9 +37,28 @@ pub fn lower(plan: &Plan, limits: &Limits, may_write: &dyn Fn(&str) -> bool) -> 
         });
     }
     let Lowering { candidates, temporaries, mut program, .. } = lowering;
+    if program.checks.is_empty() {
+        program.check_buffer = None;
+    }
     cross(plan, works, &mut program, may_write);
     assign(plan, &candidates, &temporaries, &mut program);
     program
+}
+
+/// Whether a step reads other elements of the memory that it writes. Invocations have no order, so that they would see some of them as they were.
+fn is_overlapping(plan: &Plan, action: &Action) -> bool {
+    let buffer = |it: TensorId| plan.tensor(it).buffer;
+    match action {
+        Action::Copy { from, to } => buffer(*from) == buffer(*to),
+        Action::Update { args, .. } => {
+            let mut target = None;
+            args.iter().take(1).for_each(|it| it.for_each_tensor(&mut |it| target = Some(buffer(it))));
+            let mut res = false;
+            args.iter().skip(1).for_each(|it| it.for_each_tensor(&mut |it| res |= Some(buffer(it)) == target));
+            res
+        }
+        Action::Call { .. } | Action::Fused(_) | Action::ControlFlow { .. } => false,
+    }
 }
 
 /// A program that grows.
@@ -60,6 +83,7 @@ impl Lowering<'_> {
         let extent = view.known().ok_or("sizes that the data decides")?;
         let n = extent.sizes.iter().try_fold(1usize, |n, it| n.checked_mul(*it)).filter(|it| *it <= i32::MAX as usize);
         n.ok_or("more elements than a device numbers")?;
+        words(view.dtype).ok_or_else(|| Reason::from(format!("elements of {}", view.dtype.name())))?;
         Ok(View {
             buffer: place.buffer,
             dtype: view.dtype,
@@ -84,7 +108,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A check of positions, which the body calls as `position(value, at)`: the value as a number from zero on.
+    /// A check of positions, of which the body calls the one of this number, `position{at}(value)`: the value as a number from zero on.
     pub(crate) fn check(&mut self, shader: &mut Shader, check: Check) -> usize {
         let buffer = *self.program.check_buffer.get_or_insert_with(|| {
             self.temporaries.push(Temporary { n_bytes: 0 });
@@ -145,6 +169,14 @@ impl Lowering<'_> {
             return Err(format!("{workgroups:?} workgroups").into());
         }
         let (bindings, text) = shader.finish(workgroup);
+        // What one dispatch writes, it has under one name.
+        let is_second = |at: usize| {
+            let before = bindings[..at].iter().find(|it| it.buffer == bindings[at].buffer);
+            before.is_some_and(|it| it.is_written || bindings[at].is_written)
+        };
+        if (0..bindings.len()).any(is_second) {
+            return Err("memory that is read and written as two dtypes".into());
+        }
         if bindings.len() > self.limits.bindings {
             return Err(format!("{} tensors at once", bindings.len()).into());
         }
@@ -170,18 +202,18 @@ impl Lowering<'_> {
         n: usize,
         body: impl FnOnce(&mut Self, &mut Shader) -> Result<(), Reason>,
     ) -> Lowered {
+        if n == 0 {
+            return Ok(Vec::new());
+        }
         let mut shader = Shader::default();
-        let groups =
-            u32::try_from(n.div_ceil(WORKGROUP as usize)).map_err(|_| "more elements than a device numbers")?;
-        let (x, y) = self.grid(groups);
+        let n = u32::try_from(n).ok().filter(|it| *it <= i32::MAX as u32);
+        let n = n.ok_or("more elements than a device numbers")?;
+        let (x, y) = self.grid(n.div_ceil(WORKGROUP));
         let group = if y > 1 { format!("(group.x + group.y * {x}u)") } else { "group.x".to_owned() };
         shader.line(format!("let i = {group} * {WORKGROUP}u + local.x;"));
         shader.line(format!("if (i >= {n}u) {{ return; }}"));
         body(self, &mut shader)?;
-        match n {
-            0 => Ok(Vec::new()),
-            _ => Ok(vec![self.dispatch(shader, [WORKGROUP, 1, 1], [x, y, 1])?]),
-        }
+        Ok(vec![self.dispatch(shader, [WORKGROUP, 1, 1], [x, y, 1])?])
     }
 
     /// A run of a module with one workgroup of `size` invocations for each number `row` below `n`, in which `local.x` is the number of the
@@ -192,16 +224,16 @@ impl Lowering<'_> {
         size: u32,
         body: impl FnOnce(&mut Self, &mut Shader) -> Result<(), Reason>,
     ) -> Lowered {
+        if n == 0 {
+            return Ok(Vec::new());
+        }
         let mut shader = Shader::default();
         let (x, y) = self.grid(u32::try_from(n).map_err(|_| "more rows than a device numbers")?);
         let row = if y > 1 { format!("group.x + group.y * {x}u") } else { "group.x".to_owned() };
         shader.line(format!("let row = {row};"));
         shader.line(format!("if (row >= {n}u) {{ return; }}"));
         body(self, &mut shader)?;
-        match n {
-            0 => Ok(Vec::new()),
-            _ => Ok(vec![self.dispatch(shader, [size, 1, 1], [x, y, 1])?]),
-        }
+        Ok(vec![self.dispatch(shader, [size, 1, 1], [x, y, 1])?])
     }
 
     /// So many workgroups in two dimensions.

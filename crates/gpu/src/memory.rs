@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use tracefx_core::DType;
 use tracefx_plan::{Action, Buffer, BufferId, Lifetime, Plan, TensorId, assign_slots};
 
-/// The buffers of a plan that may be on the device, and the number of each there while the plan is lowered. Buffers of one storage are one.
+/// The buffers of a plan that may be on the device, and the number of each there while the plan is lowered.
 pub(crate) struct Candidates {
     pub(crate) places: Vec<Result<Place, Reason>>,
 }
@@ -64,6 +64,22 @@ fn written(plan: &Plan) -> Vec<bool> {
     res
 }
 
+/// The storages of the program that a plan of control flow has, and those of them that it may write to: of calls, all that they have.
+fn storages(plan: &Plan, all: &mut Vec<usize>, changed: &mut Vec<usize>) {
+    let id = |it: BufferId| if let Buffer::Constant(it) = plan.buffer(it) { Some(it.id()) } else { None };
+    all.extend((0..plan.buffers.len()).filter_map(|it| id(BufferId(it as u32))));
+    for step in &plan.steps {
+        let mut change = |it: TensorId| changed.extend(id(plan.tensor(it).buffer));
+        match &step.action {
+            Action::Call { .. } => step.action.for_each_tensor(&mut change),
+            action => action.for_each_written(&mut change),
+        }
+        if let Action::ControlFlow { plans, .. } = &step.action {
+            plans.iter().for_each(|it| storages(it, all, changed));
+        }
+    }
+}
+
 /// Where the content of a buffer is.
 #[derive(Clone, Copy, Default)]
 struct Content {
@@ -96,6 +112,19 @@ pub(crate) fn cross(plan: &Plan, works: Vec<Work>, program: &mut Program, may_wr
             && may_write(op)
         {
             step.action.for_each_read(&mut |it| add(&mut changed, it));
+        }
+        if let Action::ControlFlow { plans, .. } = &step.action {
+            let (mut within, mut changed_within) = (Vec::new(), Vec::new());
+            plans.iter().for_each(|it| storages(it, &mut within, &mut changed_within));
+            for (buffer, it) in plan.buffers.iter().enumerate() {
+                let Buffer::Constant(storage) = it else { continue };
+                if within.contains(&storage.id()) && !read.contains(&buffer) {
+                    read.push(buffer);
+                }
+                if changed_within.contains(&storage.id()) && !changed.contains(&buffer) {
+                    changed.push(buffer);
+                }
+            }
         }
         let mut whole = Vec::new();
         step.action.for_each_written(&mut |it| {

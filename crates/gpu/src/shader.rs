@@ -176,13 +176,13 @@ impl Shader {
 
     /// The words of the element at a place.
     pub(crate) fn load_words(&mut self, view: &View, at: &str) -> String {
-        let name = self.bind(view.buffer, false, Bound::Words(crate::program::words(view.dtype).unwrap_or(1)));
+        let name = self.bind(view.buffer, false, Bound::Words(words_of(view.dtype)));
         format!("{name}[{at}]")
     }
 
     /// The statement that writes the words of an element.
     pub(crate) fn store_words(&mut self, view: &View, at: &str, value: &str) -> String {
-        let name = self.bind(view.buffer, true, Bound::Words(crate::program::words(view.dtype).unwrap_or(1)));
+        let name = self.bind(view.buffer, true, Bound::Words(words_of(view.dtype)));
         format!("{name}[{at}] = {value};")
     }
 
@@ -244,6 +244,13 @@ fn calls(text: &str, name: &str) -> bool {
         let is_begin = !text[..at].ends_with(|it: char| it.is_ascii_alphanumeric() || it == '_');
         is_begin && text[at + name.len()..].starts_with('(')
     })
+}
+
+fn words_of(dtype: DType) -> usize {
+    match crate::program::words(dtype) {
+        Some(n) => n,
+        None => unreachable!("a shader moves {}, which has no words", dtype.name()),
+    }
 }
 
 fn kind_of(dtype: DType) -> Kind {

@@ -32,6 +32,8 @@ pub(crate) struct PlanOnGpu {
     versions: Vec<Option<u64>>,
     /// What is told the device with the next submission.
     encoder: Option<wgpu::CommandEncoder>,
+    /// Whether a run has begun that has not ended.
+    is_running: bool,
 }
 
 impl PlanOnGpu {
@@ -49,8 +51,7 @@ impl PlanOnGpu {
         let buffers: Vec<wgpu::Buffer> = program.buffers.iter().map(|size| buffer(*size, usage)).collect();
         let read = program.outputs.iter().chain(program.steps.iter().flat_map(|it| &it.downloads));
         let read = read.map(|it| program.bytes_of(*it)).chain([12 * program.checks.len() as u64]);
-        let staging =
-            buffer(read.max().unwrap_or(0).max(8), wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
+        let staging = staging(device, read.max().unwrap_or(0).max(8));
         let mut steps = Vec::new();
         for step in &program.steps {
             let mut ready = Vec::new();
@@ -74,7 +75,7 @@ impl PlanOnGpu {
             steps.push(ready);
         }
         let versions = vec![None; program.constants.len()];
-        Ok(PlanOnGpu { gpu, program, buffers, staging, steps, versions, encoder: None })
+        Ok(PlanOnGpu { gpu, program, buffers, staging, steps, versions, encoder: None, is_running: false })
     }
 
     fn place(&self, buffer: BufferId) -> Result<Place> {
@@ -162,6 +163,10 @@ impl PlanOnGpu {
 
     fn try_begin(&mut self, memory: &mut Memory<'_>) -> Result<()> {
         self.encoder = None;
+        // A run that was stopped between two steps has written what the program does not know of.
+        if std::mem::replace(&mut self.is_running, true) {
+            self.versions.fill(None);
+        }
         let constants = self.program.constants.clone();
         for (at, buffer) in constants.into_iter().enumerate() {
             let version = memory(buffer)?.version();
@@ -217,6 +222,7 @@ impl PlanOnGpu {
                 self.versions[at] = Some(memory(buffer)?.version());
             }
         }
+        self.is_running = false;
         Ok(())
     }
 
@@ -227,9 +233,21 @@ impl PlanOnGpu {
         if result.is_err() {
             self.encoder = None;
             self.versions.fill(None);
+            // The other may be mapped.
+            self.staging = staging(&self.gpu.0.device, self.staging.size());
         }
         result
     }
+}
+
+/// A buffer that the CPU reads.
+fn staging(device: &wgpu::Device, size: u64) -> wgpu::Buffer {
+    device.create_buffer(&wgpu::BufferDescriptor {
+        label: None,
+        size: size.next_multiple_of(4),
+        usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+        mapped_at_creation: false,
+    })
 }
 
 impl PlanDevice for PlanOnGpu {

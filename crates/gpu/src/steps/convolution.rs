@@ -52,6 +52,10 @@ fn layer(
     if per_group * kh * kw == 0 {
         return Err("a convolution of nothing".into());
     }
+    let numbers = [layer.stride, layer.padding, layer.dilation].concat();
+    if numbers.iter().any(|it| *it > i32::MAX as usize) {
+        return Err("a window that is too large".into());
+    }
     let filters = o / layer.groups;
     let pixel = |dim: usize, point: &str, tap: &str| {
         let (stride, dilation, padding) = (layer.stride[dim], layer.dilation[dim], layer.padding[dim]);
@@ -271,7 +275,10 @@ pub(super) fn call(cx: &mut Lowering<'_>, args: &[Operand], result: TensorId) ->
 /// A number for each dimension.
 pub(super) fn numbers(operand: &Operand, n: usize) -> Result<Vec<usize>, Reason> {
     let number = |it: &Operand| match it {
-        Operand::Int(it) => usize::try_from(*it).map_err(|_| Reason::from("a number below zero")),
+        Operand::Int(it) => match u32::try_from(*it).ok().filter(|it| *it <= i32::MAX as u32) {
+            Some(it) => Ok(it as usize),
+            None => Err(Reason::from("a number that is below zero or too large")),
+        },
         _ => Err("sizes that the data decides".into()),
     };
     match operand {

@@ -31,7 +31,8 @@ pub(crate) fn converted(text: &str, from: Kind, to: Kind) -> String {
         (Kind::Float, Kind::Float) | (Kind::Int, Kind::Int) | (Kind::Bool, Kind::Bool) | (Kind::Long, Kind::Long) => {
             text.to_owned()
         }
-        (Kind::Float, Kind::Int) => format!("i32({text})"),
+        // As the kernels: the low bits of the integer of 64 bits.
+        (Kind::Float, Kind::Int) => format!("bitcast<i32>(long_of_float({text}).x)"),
         // A comparison of what is no number may say anything but true.
         (Kind::Float, Kind::Bool) => format!("((bitcast<u32>({text}) & 0x7fffffffu) != 0u)"),
         (Kind::Float, Kind::Long) => format!("long_of_float({text})"),
@@ -76,15 +77,15 @@ pub(crate) fn activation(it: Activation, x: &str) -> String {
     }
 }
 
-/// A number of a value, in the kind that computes with it.
+/// A number of a value, in the kind that computes with it; nothing where that does not hold it.
 pub(crate) fn literal(value: &Operand, kind: Kind) -> Option<String> {
     Some(match (kind, value) {
         (Kind::Float, Operand::Float(it)) => float(*it as f32),
         (Kind::Float, Operand::Int(it)) => float(*it as f32),
         (Kind::Float, Operand::Bool(it)) => float(f32::from(u8::from(*it))),
-        (Kind::Int, Operand::Int(it)) => int(*it as i32),
+        (Kind::Int, Operand::Int(it)) => int(i32::try_from(*it).ok()?),
         (Kind::Int, Operand::Bool(it)) => int(i32::from(*it)),
-        (Kind::Int, Operand::Float(it)) => int(*it as i32),
+        (Kind::Int, Operand::Float(it)) => int(Some(*it as i32).filter(|own| f64::from(*own) == it.trunc())?),
         (Kind::Long, Operand::Int(it)) => long(*it),
         (Kind::Long, Operand::Bool(it)) => long(i64::from(*it)),
         (Kind::Long, Operand::Float(it)) => long(*it as i64),

@@ -7,6 +7,7 @@ use crate::lower::{Lowered, Lowering};
 use crate::program::{Check, Reason};
 use crate::shader::{Kind, Shader, View, coordinates};
 use std::sync::Arc;
+use tracefx_core::DType;
 use tracefx_plan::{Gather, Operand, TensorId};
 
 pub(super) fn gather(cx: &mut Lowering<'_>, it: &Gather<TensorId>) -> Lowered {
@@ -47,7 +48,8 @@ fn position(
     (index, kind): (&View, Kind),
     places: &[String],
 ) -> Result<String, Reason> {
-    if !matches!(kind, Kind::Int | Kind::Long) || size == 0 {
+    // Bytes may be a mask.
+    if !matches!(index.dtype, DType::Int32 | DType::Int64) || size == 0 {
         return Err(format!("positions of {} among {size}", index.dtype.name()).into());
     }
     let check = Check { node: cx.node(), op: Arc::from(op), dim, size, is_wrapped };
@@ -225,6 +227,7 @@ fn padded(
     let Operand::List(padding) = padding else { return Err("other arguments".into()) };
     let rank = input.sizes.len();
     let value = literal(value.unwrap_or(&Operand::Int(0)), kind).ok_or("other arguments")?;
+    let value = super::pointwise::rounded(&value, input.dtype);
     cx.try_for_each(result.numel(), |_, shader| {
         let places = coordinates(shader, "i", &result.sizes, "c");
         let (mut from, mut inside) = (places.clone(), vec!["true".to_owned()]);
