@@ -17,18 +17,16 @@ pub(crate) fn on_device(runner: Runner, name: &str) -> Result<Runner> {
 
 #[cfg(feature = "gpu")]
 fn on_gpu(runner: Runner) -> Result<Runner> {
-    use std::sync::{Arc, OnceLock};
+    use std::sync::{Arc, Mutex, PoisonError};
     use tracefx_wgpu::Gpu;
-    /// A session opens it once.
-    static GPU: OnceLock<Gpu> = OnceLock::new();
-    let gpu = match GPU.get() {
-        Some(gpu) => gpu,
-        None => {
-            let opened = Gpu::open()?;
-            GPU.get_or_init(|| opened)
-        }
+    /// A session opens it once, and again where it was lost.
+    static GPU: Mutex<Option<Gpu>> = Mutex::new(None);
+    let mut known = GPU.lock().unwrap_or_else(PoisonError::into_inner);
+    let gpu = match known.as_ref().filter(|it| !it.is_lost()) {
+        Some(gpu) => gpu.clone(),
+        None => known.insert(Gpu::open()?).clone(),
     };
-    Ok(runner.with_accelerator(Arc::new(gpu.clone())))
+    Ok(runner.with_accelerator(Arc::new(gpu)))
 }
 
 #[cfg(not(feature = "gpu"))]

@@ -88,6 +88,11 @@ impl Gpu {
         self.0.info.device_type == wgpu::DeviceType::Cpu
     }
 
+    /// Whether it does no more work: who opens it again gets another device.
+    pub fn is_lost(&self) -> bool {
+        self.0.check_lost().is_err()
+    }
+
     /// What it can do at most.
     pub fn limits(&self) -> Limits {
         self.0.limits

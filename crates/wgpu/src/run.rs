@@ -28,12 +28,12 @@ pub(crate) struct PlanOnGpu {
     staging: wgpu::Buffer,
     /// The dispatches of each step.
     steps: Vec<Vec<Ready>>,
-    /// The versions of the constants that are on the device; nothing after a run that failed.
+    /// The versions of the constants that are on the device.
     versions: Vec<Option<u64>>,
+    /// Whether the last run has ended. One that was stopped may have changed constants on the device alone.
+    has_ended: bool,
     /// What is told the device with the next submission.
     encoder: Option<wgpu::CommandEncoder>,
-    /// Whether a run has begun that has not ended.
-    is_running: bool,
 }
 
 impl PlanOnGpu {
@@ -75,7 +75,7 @@ impl PlanOnGpu {
             steps.push(ready);
         }
         let versions = vec![None; program.constants.len()];
-        Ok(PlanOnGpu { gpu, program, buffers, staging, steps, versions, encoder: None, is_running: false })
+        Ok(PlanOnGpu { gpu, program, buffers, staging, steps, versions, has_ended: true, encoder: None })
     }
 
     fn place(&self, buffer: BufferId) -> Result<Place> {
@@ -163,8 +163,7 @@ impl PlanOnGpu {
 
     fn try_begin(&mut self, memory: &mut Memory<'_>) -> Result<()> {
         self.encoder = None;
-        // A run that was stopped between two steps has written what the program does not know of.
-        if std::mem::replace(&mut self.is_running, true) {
+        if !std::mem::replace(&mut self.has_ended, false) {
             self.versions.fill(None);
         }
         let constants = self.program.constants.clone();
@@ -222,17 +221,15 @@ impl PlanOnGpu {
                 self.versions[at] = Some(memory(buffer)?.version());
             }
         }
-        self.is_running = false;
+        self.has_ended = true;
         Ok(())
     }
 
-    /// Does something with the device. What failed leaves nothing that the next run relies on.
+    /// Does something with the device, and tells what it refuses.
     fn guarded<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let gpu = self.gpu.clone();
         let result = gpu.0.guarded(|| body(self)).and_then(|it| it);
         if result.is_err() {
-            self.encoder = None;
-            self.versions.fill(None);
             // The other may be mapped.
             self.staging = staging(&self.gpu.0.device, self.staging.size());
         }

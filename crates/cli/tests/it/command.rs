@@ -159,6 +159,20 @@ fn a_program_runs_on_the_gpu() {
     assert_eq!(tracefx(&["explain", text(&file), "--inputs", text(&inputs), "--device", "tpu"]).status.code(), Some(2));
 }
 
+/// A machine without a driver of Vulkan.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_missing_gpu_is_refused_with_what_to_do() {
+    let (file, inputs) = (fixture("digits_cnn/model.pt2"), fixture("digits_cnn/inputs.safetensors"));
+    let args = ["explain", text(&file), "--inputs", text(&inputs), "--device", "gpu"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracefx"));
+    command.args(args).env("VK_DRIVER_FILES", "/no/such/file").env("VK_ICD_FILENAMES", "/no/such/file");
+    let output = command.output().unwrap();
+    let problem = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(problem.contains("FX0706") && problem.contains("help: install a driver of Vulkan"), "{problem}");
+}
+
 #[test]
 fn a_session_answers_goes_on_after_a_refusal_and_keeps_state() {
     let results = scratch("4.safetensors");

@@ -4,10 +4,10 @@
 
 use crate::cases::{Build, CALLS, fused, plan_of};
 use std::sync::{Arc, OnceLock};
-use tracefx_core::{Bool8, Code, DType, Diagnostic, Result, Tensor, bf16, f16};
+use tracefx_core::{Bool8, Code, DType, Diagnostic, Dims, Result, Storage, Tensor, bf16, f16};
 use tracefx_exec::{Accelerator, BoundPlan, Executor, LOOP_STEPS};
 use tracefx_ops::{Value, registry};
-use tracefx_plan::{Action, Fused, Gather, Operand, Plan};
+use tracefx_plan::{Action, Argument, Buffer, Fused, Gather, Instruction, Loop, Operand, Plan, Register, TensorView};
 use tracefx_wgpu::Gpu;
 
 /// The GPU of these tests.
@@ -156,5 +156,56 @@ fn positions_outside_are_refused_as_on_the_cpu() {
             let text = |it: Diagnostic| (it.code(), it.message().to_owned(), it.node_name().map(str::to_owned));
             assert_eq!(got.map_err(text).err(), expected.map_err(text).err(), "{position}");
         }
+    }
+}
+
+/// A number of the program that each run makes larger by one, and gives.
+fn counter() -> (Plan, Storage) {
+    let storage = Storage::from_bytes(&1f32.to_le_bytes()).unwrap();
+    let mut build = Build::default();
+    let buffer = build.plan.add_buffer(Buffer::Constant(storage.clone()));
+    let count = build.plan.add_tensor(TensorView::row_major(buffer, DType::Float32, &[1.into()]));
+    let one = build.input(DType::Float32, &[1]);
+    let result = build.result(DType::Float32, &[1]);
+    let args = [0, 1].map(|it| Argument::Register(Register(it))).into_iter();
+    let args = args.chain([Argument::Value(Operand::Int(1))]).collect();
+    let code = vec![Instruction { op: "aten.add.Tensor".into(), args, dtype: DType::Float32 }];
+    let outputs = vec![(Register(2), count)];
+    build.fused(Fused::Loop(Loop { sizes: Dims::from_slice(&[1]), inputs: vec![count, one], code, outputs }));
+    build.plan.push("copy", Action::Copy { from: count, to: result });
+    (build.finish(), storage)
+}
+
+#[test]
+fn what_a_stopped_run_changed_is_forgotten() {
+    let Some(gpu) = gpu() else { return };
+    let (plan, storage) = counter();
+    let mut on_gpu = bound(&plan, Some(gpu));
+    let one = [Tensor::from_slice(&[1f32], &[1]).unwrap()];
+    let state = || f32::from_le_bytes(storage.read().bytes()[..4].try_into().unwrap());
+    assert_eq!((run(&mut on_gpu, &one).unwrap()[0].to_vec::<f32>().unwrap(), state()), (vec![2.0], 2.0));
+    let inputs = [Value::Tensor(one[0].clone())];
+    let executor = Executor::new(registry(), tracefx_cpu::kernels());
+    let stop = &mut |done, _| if done == 1 { Err(Diagnostic::new(Code::Stopped, "stopped")) } else { Ok(()) };
+    assert_eq!(on_gpu.run(executor, &inputs, LOOP_STEPS, stop).unwrap_err().code(), Code::Stopped);
+    assert_eq!((run(&mut on_gpu, &one).unwrap()[0].to_vec::<f32>().unwrap(), state()), (vec![3.0], 3.0));
+    // Somebody else changes it.
+    storage.write().unwrap().bytes_mut()[..4].copy_from_slice(&10f32.to_le_bytes());
+    assert_eq!((run(&mut on_gpu, &one).unwrap()[0].to_vec::<f32>().unwrap(), state()), (vec![11.0], 11.0));
+}
+
+#[test]
+fn results_are_written_to_tensors_that_there_are() {
+    let Some(gpu) = gpu() else { return };
+    let plan = plan_of(CALLS[0]);
+    let given = [input(&plan, 0, None)];
+    let expected = run(&mut bound(&plan, None), &given).unwrap();
+    let output = [Tensor::zeros(DType::Float32, expected[0].sizes()).unwrap()];
+    let inputs = [Value::Tensor(given[0].clone())];
+    let executor = Executor::new(registry(), tracefx_cpu::kernels());
+    let mut on_gpu = bound(&plan, Some(gpu));
+    on_gpu.run_into(executor, &inputs, Some(&output), LOOP_STEPS, &mut |_, _| Ok(())).unwrap();
+    for (a, b) in numbers(&output[0]).into_iter().zip(numbers(&expected[0])) {
+        assert!((a - b).abs() <= 1e-5 * b.abs(), "{a} instead of {b}");
     }
 }
