@@ -6,6 +6,7 @@ use crate::lower::{Lowered, Lowering};
 use crate::program::Reason;
 use crate::shader::{Shader, View, coordinates, float};
 use std::fmt::Write;
+use tracefx_core::DType;
 use tracefx_plan::{Epilogue, Operand, Product, TensorId};
 
 /// The sizes of `batch` products of `m` rows and `n` columns, of `k` terms.
@@ -240,11 +241,46 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: Te
     let (lhs, rhs, added, is_turned) = match name {
         "mm" | "bmm" | "matmul" | "mv" | "dot" => (0, 1, None, false),
         "linear" => (0, 1, args.get(2).and_then(|_| tensor(2)).map(|it| (it, 1.0, 1.0)), true),
-        "addmm" | "baddbmm" | "addmv" => (1, 2, Some((tensor(0)?, number(3), number(4))), false),
+        "addmm" | "baddbmm" | "addmv" | "addbmm" => (1, 2, Some((tensor(0)?, number(3), number(4))), false),
         _ => return None,
     };
     let (lhs, rhs) = (tensor(lhs)?, tensor(rhs)?);
+    if name == "addbmm" {
+        return Some(summed(cx, (lhs, rhs), added, result));
+    }
     Some(batched(cx, (lhs, rhs, is_turned), added, result))
+}
+
+/// The sum of the products of a batch: one product, whose terms are those of all of them.
+fn summed(
+    cx: &mut Lowering<'_>,
+    (lhs, rhs): (TensorId, TensorId),
+    added: Option<(TensorId, f32, f32)>,
+    result: TensorId,
+) -> Lowered {
+    let (lhs, rhs, result) = (cx.floats(lhs)?, cx.floats(rhs)?, cx.floats(result)?);
+    let Some((tensor, beta, alpha)) = added else { return Err("other arguments".into()) };
+    if result.dtype != DType::Float32 {
+        return Err("a sum that is rounded after each product".into());
+    }
+    let tensor = cx.floats(tensor)?.expanded(&result.sizes);
+    let (batch, k) = (lhs.sizes[0], lhs.sizes[2]);
+    let (m, n) = (result.sizes[0], result.sizes[1]);
+    let term = [format!("(t / {}u)", k.max(1)), format!("(t % {}u)", k.max(1))];
+    let access = Access {
+        lhs: &mut |shader| shader.load(&lhs, &lhs.at(&[term[0].clone(), "y".to_owned(), term[1].clone()])),
+        rhs: &mut |shader| shader.load(&rhs, &rhs.at(&[term[0].clone(), term[1].clone(), "x".to_owned()])),
+        store: &mut |shader| {
+            let places = ["y".to_owned(), "x".to_owned()];
+            let mut value = format!("sum * {}", float(alpha));
+            if beta != 0.0 {
+                value = format!("({value} + {} * {})", shader.load(&tensor, &tensor.at(&places)), float(beta));
+            }
+            let statement = shader.store(&result, &result.at(&places), &rounded(&value, result.dtype));
+            shader.line(statement);
+        },
+    };
+    tiled(cx, Sizes { batch: 1, m, n, k: batch * k }, access)
 }
 
 fn batched(

@@ -558,6 +558,22 @@ impl Instruction<'_> {
                     format!("select({finite}, {nan}, is_nan({x}))")
                 })
             }
+            "logaddexp" => self.float2(|a, b| {
+                format!("select(larger({a}, {b}) + ln1p_of(exp_of(-abs({a} - {b}))), {a}, {a} == {b} && is_inf({a}))")
+            }),
+            "selu" => self.float1(|x| format!("(select({x}, expm1_of({x}) * 1.6732632f, {x} <= 0.0f) * 1.050701f)")),
+            // Of halves it is rounded at each step.
+            "logit" if self.dtype == DType::Float32 => {
+                let eps = self.number(1, -1.0)? as f32;
+                self.float1(|x| {
+                    let x = if eps < 0.0 {
+                        x.to_owned()
+                    } else {
+                        format!("clamped({x}, {}, {})", float(eps), float(1.0 - eps))
+                    };
+                    format!("ln_of({x} / (1.0f - {x}))")
+                })
+            }
             "sinc" => self.float1(|x| {
                 let angle = format!("({x} * 3.1415927f)");
                 format!("select(sin_cos({angle}, 0u) / {angle}, 1.0f, {x} == 0.0f)")

@@ -182,8 +182,9 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], results: &
             | "_log_softmax",
             "default",
         )
-        | ("cumsum" | "cumprod" | "sort", "default")
-        | ("var" | "std" | "var_mean", "correction") => Some(1),
+        | ("cumsum" | "cumprod" | "cummax" | "cummin" | "aminmax" | "sort", "default")
+        | ("var_mean" | "std_mean", "dim" | "correction")
+        | ("var" | "std", "correction") => Some(1),
         ("linalg_vector_norm", "default") | ("topk", "default") | ("sort", "stable") => Some(2),
         (_, _) => return None,
     };
@@ -212,6 +213,10 @@ fn reduce(
     let n = rows.len();
     if matches!(name, "sum" | "prod" | "cumsum" | "cumprod") && (kind == Kind::Float) != (result_kind == Kind::Float) {
         return Err("sums of numbers in another dtype".into());
+    }
+    if matches!(name, "cummax" | "cummin") {
+        let positions = outs.get(1).ok_or("no positions")?.0.with_dims(&dims);
+        return running(cx, name == "cummax", &rows, kind, &result.with_dims(&dims), &positions);
     }
     if matches!(name, "cumsum" | "cumprod") {
         return scan(cx, name, &rows, &result.with_dims(&dims), (kind, result_kind));
@@ -258,6 +263,12 @@ fn reduce(
                 let sum = row.sum("total", Kind::Float, &|it| converted(it, kind, Kind::Float));
                 format!("({sum} / {})", float(n as f32))
             }
+            "aminmax" => {
+                let largest = row.extreme("most", kind, true, &str::to_owned);
+                let (to, _) = outs.get(1).ok_or("no maximum")?;
+                row.store(to, &largest);
+                row.extreme("best", kind, false, &str::to_owned)
+            }
             "amax" | "amin" | "max" | "min" => row.extreme("best", kind, name.ends_with("max"), &str::to_owned),
             "any" | "all" => {
                 let value = row.extreme("best", Kind::Bool, name == "any", &|it| converted(it, kind, Kind::Bool));
@@ -280,7 +291,7 @@ fn reduce(
                 format!("(ln_of({sum}) + top)")
             }
             "linalg_vector_norm" if is_float => norm(row, args.get(1))?,
-            "var" | "std" | "var_mean" if is_float => {
+            "var" | "std" | "var_mean" | "std_mean" if is_float => {
                 let correction = match (overload, args.get(2)) {
                     ("dim", Some(Operand::Bool(it))) => f64::from(u8::from(*it)),
                     (_, Some(Operand::Int(it))) => *it as f64,
@@ -295,11 +306,11 @@ fn reduce(
                 if divisor == 0.0 {
                     return Err("a variance of too few numbers".into());
                 }
-                if let ("var_mean", Some((mean, _))) = (name, outs.get(1)) {
+                if let Some((mean, _)) = outs.get(1) {
                     row.store(mean, "middle");
                 }
                 let variance = format!("({squares} / {})", float(divisor as f32));
-                if name == "std" { format!("sqrt({variance})") } else { variance }
+                if name.starts_with("std") { format!("sqrt({variance})") } else { variance }
             }
             _ => return Err(format!("{name} of {} has no shader", input.dtype.name()).into()),
         };
@@ -366,6 +377,38 @@ fn scan(cx: &mut Lowering<'_>, name: &str, rows: &Rows, result: &View, (kind, to
         let next = if name == "cumprod" { product(to, "total", &element) } else { added(to, "total", &element) };
         shader.line(format!("total = {next};"));
         let statement = shader.store(result, &result.at(&places), &rounded("total", result.dtype));
+        shader.line(statement);
+        shader.line("}");
+    })
+}
+
+/// The largest of all elements so far, or the smallest one, and where the last of them is.
+fn running(
+    cx: &mut Lowering<'_>,
+    is_largest: bool,
+    rows: &Rows,
+    kind: Kind,
+    values: &View,
+    positions: &View,
+) -> Lowered {
+    let n = rows.len();
+    cx.for_each(rows.n_rows(), |shader| {
+        let kept = coordinates(shader, "i", &rows.view.sizes[..rows.n_kept], "o");
+        shader.line(format!("var best = {};", least(kind, is_largest)));
+        shader.line("var at = 0u;");
+        shader.line(format!("for (var x = 0u; x < {n}u; x++) {{"));
+        let places = if rows.view.sizes.is_empty() { Vec::new() } else { [&kept[..], &["x".to_owned()]].concat() };
+        let element = shader.load(&rows.view, &rows.view.at(&places));
+        shader.line(format!("let it = {element};"));
+        let order = super::pointwise::compared(if is_largest { "ge" } else { "le" }, kind, "it", "best");
+        let is_next = match kind {
+            Kind::Float => format!("x == 0u || is_nan(it) || (!is_nan(best) && {order})"),
+            Kind::Int | Kind::Long | Kind::Bool => format!("x == 0u || {order}"),
+        };
+        shader.line(format!("if ({is_next}) {{ best = it; at = x; }}"));
+        let statement = shader.store(values, &values.at(&places), "best");
+        shader.line(statement);
+        let statement = shader.store(positions, &positions.at(&places), "vec2<u32>(at, 0u)");
         shader.line(statement);
         shader.line("}");
     })

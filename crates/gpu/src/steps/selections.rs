@@ -86,6 +86,11 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: Te
             indexed(cx, op, tensor(0)?, indices, result)
         }
         ("constant_pad_nd", "default") => padded(cx, tensor(0)?, args.get(1)?, args.get(2), result),
+        (
+            "reflection_pad1d" | "reflection_pad2d" | "reflection_pad3d" | "replication_pad1d" | "replication_pad2d"
+            | "replication_pad3d" | "_pad_circular",
+            "default",
+        ) => surrounded(cx, name, tensor(0)?, args.get(1)?, result),
         ("flip", "default") => turned(cx, tensor(0)?, args.get(1)?, result),
         ("roll", "default") => rolled(cx, tensor(0)?, args.get(1)?, args.get(2)?, result),
         ("repeat", "default") => repeated(cx, tensor(0)?, result),
@@ -105,7 +110,9 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: Te
         ("zeros" | "zeros_like" | "new_zeros", "default") => filled(cx, Operand::Int(0), result),
         ("ones" | "ones_like" | "new_ones", "default") => filled(cx, Operand::Int(1), result),
         ("scalar_tensor", "default") => filled(cx, args.first()?.clone(), result),
-        ("zero", "default") | ("empty", "memory_format") => filled(cx, Operand::Int(0), result),
+        ("zero" | "empty_like" | "empty_strided", "default") | ("empty", "memory_format") => {
+            filled(cx, Operand::Int(0), result)
+        }
         ("slice_scatter", "default") => {
             let (input, source) = (tensor(0)?, tensor(1)?);
             let dim = dim(2, rank(input))?;
@@ -115,18 +122,13 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: Te
             let (Some(Operand::List(indices)), values) = (args.get(1), tensor(2)?) else { return None };
             changed(cx, tensor(0)?, result, |cx| put(cx, op, result, indices, values))
         }
-        ("scatter", "src") | ("scatter_add", "default") | ("scatter", "value") | ("scatter_reduce", "two") => {
-            let (input, index) = (tensor(0)?, tensor(2)?);
-            let dim = dim(1, rank(input))?;
-            let join = match (name, overload, args.get(4)) {
-                ("scatter", _, _) => "last",
-                ("scatter_add", _, _) => "sum",
-                (_, _, Some(Operand::Str(it))) => it,
-                (_, _, _) => return None,
-            };
-            let is_included = !matches!((name, args.get(5)), ("scatter_reduce", Some(Operand::Bool(false))));
-            let scatter = Scatter { op, dim, index, source: args.get(3)?, join, is_included };
-            collected(cx, &scatter, input, result)
+        ("index_put", "default") => {
+            let (Some(Operand::List(indices)), values) = (args.get(1), tensor(2)?) else { return None };
+            accumulated(cx, op, (tensor(0)?, result), indices, values)
+        }
+        ("scatter" | "scatter_add" | "scatter_reduce", _) => {
+            let input = tensor(0)?;
+            collected(cx, &Scatter::of(op, args, rank(input))?, input, result)
         }
         ("upsample_bilinear2d" | "upsample_nearest2d", "default") => {
             let is_smooth = name == "upsample_bilinear2d";
@@ -428,6 +430,14 @@ pub(super) fn update(cx: &mut Lowering<'_>, op: &str, args: &[Operand]) -> Optio
             let Some(Operand::List(indices)) = args.get(1) else { return None };
             put(cx, op, target, indices, tensor(2)?)
         }
+        ("index_put", "default") => {
+            let Some(Operand::List(indices)) = args.get(1) else { return None };
+            accumulated(cx, op, (target, target), indices, tensor(2)?)
+        }
+        // A place is read and written by one invocation alone.
+        ("scatter" | "scatter_add" | "scatter_reduce", _) => {
+            collected(cx, &Scatter::of(op, args, rank)?, target, target)
+        }
         (_, _) => return None,
     })
 }
@@ -495,6 +505,89 @@ struct Scatter<'a> {
     source: &'a Operand,
     join: &'a str,
     is_included: bool,
+}
+
+impl<'a> Scatter<'a> {
+    /// That of a call, of tensors with so many dimensions.
+    fn of(op: &'a str, args: &'a [Operand], rank: usize) -> Option<Self> {
+        let (name, overload) = op.strip_prefix("aten.")?.split_once('.')?;
+        let (Some(Operand::Int(dim)), Some(Operand::Tensor(index))) = (args.get(1), args.get(2)) else { return None };
+        let dim = usize::try_from(if *dim < 0 { dim + rank as i64 } else { *dim }).ok().filter(|it| *it < rank)?;
+        let join = match (name, overload, args.get(4)) {
+            ("scatter", "src" | "value", _) => "last",
+            ("scatter_add", "default", _) => "sum",
+            ("scatter_reduce", "two", Some(Operand::Str(it))) => it,
+            (_, _, _) => return None,
+        };
+        let is_included = !matches!((name, args.get(5)), ("scatter_reduce", Some(Operand::Bool(false))));
+        Some(Scatter { op, dim, index: *index, source: args.get(3)?, join, is_included })
+    }
+}
+
+/// `aten.index_put` that adds, at positions of one dimension: each place looks at all positions, so that sums have one order.
+fn accumulated(
+    cx: &mut Lowering<'_>,
+    op: &str,
+    (input, result): (TensorId, TensorId),
+    indices: &[Operand],
+    values: TensorId,
+) -> Lowered {
+    let ((input, kind), (result, _)) = (cx.view(input)?, cx.view(result)?);
+    let (values, _) = cx.view(values)?;
+    let given: Vec<_> = indices.iter().enumerate().filter(|(_, it)| !matches!(it, Operand::None)).collect();
+    let [(dim, Operand::Tensor(index))] = given[..] else { return Err("positions of several dimensions".into()) };
+    let (index, index_kind) = cx.view(*index)?;
+    let (n, rank) = (index.numel(), index.sizes.len());
+    if result.numel().checked_mul(n).is_none_or(|it| it > MOST_SCATTERED) || kind == Kind::Bool {
+        return Err("a scatter of other sizes".into());
+    }
+    let all = [&input.sizes[..dim], &index.sizes, &input.sizes[dim + 1..]].concat();
+    let values = values.expanded(&all);
+    cx.try_for_each(result.numel(), |cx, shader| {
+        let places = coordinates(shader, "i", &result.sizes, "c");
+        let element = shader.load(&input, &input.at(&places));
+        shader.line(format!("var value = {element};"));
+        shader.line(format!("for (var k = 0u; k < {n}u; k++) {{"));
+        let own = coordinates(shader, "k", &index.sizes, "k");
+        let at = position(cx, shader, (op, true, dim, input.sizes[dim]), (&index, index_kind), &own[..rank])?;
+        let from = [&places[..dim], &own, &places[dim + 1..]].concat();
+        let element = shader.load(&values, &values.at(&from));
+        let sum = match kind {
+            Kind::Long => format!("long_add(value, {element})"),
+            Kind::Float | Kind::Int | Kind::Bool => format!("value + {element}"),
+        };
+        let sum = super::pointwise::rounded(&sum, result.dtype);
+        shader.line(format!("if ({at} == {}) {{ value = {sum}; }}", places[dim]));
+        shader.line("}");
+        let statement = shader.store(&result, &result.at(&places), "value");
+        shader.line(statement);
+        Ok(())
+    })
+}
+
+/// Padding with elements of the tensor: turned around at the border, those at the border, or those from the other side.
+fn surrounded(cx: &mut Lowering<'_>, name: &str, input: TensorId, padding: &Operand, result: TensorId) -> Lowered {
+    let (input, result) = (cx.movable(input)?, cx.movable(result)?);
+    let Operand::List(padding) = padding else { return Err("other arguments".into()) };
+    let rank = input.sizes.len();
+    let mut moves = Vec::new();
+    for (at, pair) in padding.chunks_exact(2).enumerate() {
+        let (Operand::Int(before), Some(dim)) = (&pair[0], rank.checked_sub(at + 1)) else {
+            return Err("sizes that the data decides".into());
+        };
+        moves.push((dim, i32::try_from(*before).map_err(|_| "padding of too many elements")?));
+    }
+    placed(cx, (&input, &result), |places| {
+        for (dim, before) in moves {
+            let (place, size) = (format!("(i32({}) - {})", places[dim], crate::shader::int(before)), input.sizes[dim]);
+            let last = size.saturating_sub(1);
+            places[dim] = match name {
+                "_pad_circular" => format!("u32(({place} + {size}i) % {}i)", size.max(1)),
+                _ if name.starts_with("reflection") => format!("u32({last}i - abs({last}i - abs({place})))"),
+                _ => format!("u32(clamp({place}, 0i, {last}i))"),
+            };
+        }
+    })
 }
 
 /// The most steps of a scatter: each place looks at all positions of its row, so that what comes to it is joined in order.
