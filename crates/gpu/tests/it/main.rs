@@ -2,3 +2,7 @@
 
 mod cases;
 mod modules;
+mod programs;
+#[allow(dead_code, reason = "the tests of the kernels ask more of it")]
+#[path = "../../../cpu/tests/recorded/mod.rs"]
+mod recorded;

@@ -1,8 +1,16 @@
 //! Every module that plans are lowered to is valid, without a GPU.
 
 use crate::cases::{CALLS, fused, plan_of};
+use crate::programs::program;
 use naga::valid::{Capabilities, ValidationFlags, Validator};
+use safetensors::SafeTensors;
+use std::fs;
+use std::path::Path;
+use tracefx_compile::{Precision, compile};
+use tracefx_exec::plan;
 use tracefx_gpu::{Limits, Program, Work, lower};
+use tracefx_ir::TensorMeta;
+use tracefx_ops::{Op, registry};
 
 /// Checks the modules of a program.
 #[track_caller]
@@ -80,4 +88,37 @@ fn tensors_beyond_a_limit_stay_on_the_cpu() {
     let Work::Device(dispatches) = &program.steps[0].work else { panic!("{program}") };
     assert_eq!(dispatches[0].workgroups, [6, 6, 1]);
     check(&program);
+}
+
+/// Of each file of recorded calls so many are lowered.
+const CALLS_OF_A_FILE: usize = 3;
+
+#[test]
+fn recorded_calls_have_valid_modules() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/opcases");
+    let limits = Limits { bindings: 24, ..Limits::default() };
+    let kernels = tracefx_cpu::kernels();
+    let (mut n_device, mut n_cpu) = (0, 0);
+    for file in fs::read_dir(dir).unwrap().map(|it| it.unwrap().path()) {
+        if file.extension().is_none_or(|it| it != "jsonl") {
+            continue;
+        }
+        let data = fs::read(file.with_extension("safetensors")).unwrap_or_default();
+        let Ok(tensors) = SafeTensors::deserialize(&data) else { continue };
+        let text = fs::read_to_string(&file).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        for line in lines.iter().step_by((lines.len() / CALLS_OF_A_FILE).max(1)) {
+            let case: serde_json::Value = serde_json::from_str(line).unwrap();
+            let Some(op) = case["op"].as_str().and_then(|it| registry().get(it)) else { continue };
+            let Some((module, inputs)) = program(op, &case, &tensors) else { continue };
+            let metas: Vec<_> = inputs.iter().map(|it| it.map(&mut TensorMeta::of)).collect();
+            let Ok(traced) = plan(&module, &metas, registry(), kernels) else { continue };
+            let compiled = compile(traced, registry(), kernels, Precision::Fast);
+            let program = lower(&compiled, &limits, &|op| registry().get(op).is_none_or(Op::may_write));
+            check(&program);
+            let (on_device, on_cpu) = program.count();
+            (n_device, n_cpu) = (n_device + on_device, n_cpu + on_cpu);
+        }
+    }
+    assert!(n_device > 500, "{n_device} steps on the device, {n_cpu} on the CPU");
 }

@@ -2,7 +2,8 @@
 //! operator. `TRACEFX_OPCASES=DIR` runs another directory of calls, `TRACEFX_ONLY=aten.add` only the operators with these letters in
 //! their names.
 
-use crate::recorded::{is_close, parse_value, scalars};
+use crate::programs::program;
+use crate::recorded::{is_close, scalars};
 use crate::steps::gpu;
 use safetensors::SafeTensors;
 use serde_json::Value as Json;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use tracefx_compile::{Precision, compile};
 use tracefx_core::{Code, Tensor};
 use tracefx_exec::{Accelerator, BoundPlan, Executor, LOOP_STEPS, plan};
-use tracefx_ir::{Arg, Graph, GraphModule, Str, TensorMeta};
+use tracefx_ir::TensorMeta;
 use tracefx_ops::{Op, Value, registry};
 use tracefx_plan::Plan;
 use tracefx_wgpu::Gpu;
@@ -107,38 +108,4 @@ fn same(op: &Op, got: &Tensor, wanted: &Tensor) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// A program of the call, and its inputs.
-fn program(op: &Op, case: &Json, tensors: &SafeTensors<'_>) -> Option<(GraphModule, Vec<Value<Tensor>>)> {
-    let mut graph = Graph::new();
-    let mut inputs = Vec::new();
-    let mut read = |it: &Json| Some(arg(&mut graph, &mut inputs, &parse_value(it, Some(tensors), false)?));
-    let args = case["args"].as_array()?.iter().map(&mut read).collect::<Option<Vec<_>>>()?;
-    let kwargs = case["kwargs"].as_object()?.iter();
-    let kwargs = kwargs.map(|(name, it)| Some((Str::from(name.as_str()), read(it)?))).collect::<Option<Vec<_>>>()?;
-    let call = graph.call_function(&format!("torch.ops.{}", op.name), args, kwargs);
-    graph.output(call.into());
-    Some((GraphModule::new(graph), inputs))
-}
-
-fn arg(graph: &mut Graph, inputs: &mut Vec<Value<Tensor>>, value: &Value<Tensor>) -> Arg {
-    match value {
-        Value::None => Arg::None,
-        Value::Bool(it) => Arg::Bool(*it),
-        Value::Int(it) => Arg::Int(it.as_int().expect("a recorded number is known")),
-        Value::Float(it) => Arg::Float(*it),
-        Value::Complex(it) => Arg::Complex(*it),
-        Value::Str(it) => Arg::Str(Str::clone(it)),
-        Value::DType(it) => Arg::DType(*it),
-        Value::Device(it) => Arg::Device(it.clone()),
-        Value::Layout(it) => Arg::Layout(*it),
-        Value::MemoryFormat(it) => Arg::MemoryFormat(*it),
-        Value::List(items) => Arg::List(items.iter().map(|it| arg(graph, inputs, it)).collect()),
-        Value::SymBool(_) | Value::SymFloat(_) => unreachable!("a recorded number is known"),
-        Value::Tensor(_) => {
-            inputs.push(value.clone());
-            graph.placeholder(&format!("x{}", inputs.len() - 1)).into()
-        }
-    }
 }

@@ -5,6 +5,8 @@ mod calls;
 #[path = "../../../gpu/tests/it/cases.rs"]
 mod cases;
 mod networks;
+#[path = "../../../gpu/tests/it/programs.rs"]
+mod programs;
 #[allow(dead_code, reason = "the tests of the kernels ask more of it")]
 #[path = "../../../cpu/tests/recorded/mod.rs"]
 mod recorded;
