@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "a test tells why it does nothing")]
 
-use crate::cases::{Build, CALLS, fused, plan_of};
+use crate::cases::{Arg, Build, CALLS, fused, plan_of};
 use std::sync::{Arc, OnceLock};
 use tracefx_core::{Bool8, Code, DType, Diagnostic, Dims, Result, Storage, Tensor, bf16, f16};
 use tracefx_exec::{Accelerator, BoundPlan, Executor, LOOP_STEPS};
@@ -157,6 +157,25 @@ fn positions_outside_are_refused_as_on_the_cpu() {
             assert_eq!(got.map_err(text).err(), expected.map_err(text).err(), "{position}");
         }
     }
+}
+
+/// Workgroups of one dimension are not enough for these.
+#[test]
+fn many_elements_are_all_computed() {
+    check(
+        "many",
+        &plan_of(("aten.neg.default", &[Arg::Tensor(DType::Float32, &[4_300_001])], &[(DType::Float32, &[4_300_001])])),
+        None,
+    );
+    check(
+        "rows",
+        &plan_of((
+            "aten.amax.default",
+            &[Arg::Tensor(DType::Float32, &[66_000, 33]), Arg::Ints(&[1]), Arg::Bool(false)],
+            &[(DType::Float32, &[66_000])],
+        )),
+        None,
+    );
 }
 
 /// A number of the program that each run makes larger by one, and gives.
