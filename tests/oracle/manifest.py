@@ -25,6 +25,7 @@ SOURCES = {
     "dtypes": "tests/oracle/gen_dtypes.py",
     "autocast": "tests/oracle/gen_autocast_results.py",
     "modules": "tests/oracle/gen_modules.py",
+    "api": "tests/oracle/gen_api.py",
     "checkpoints": "tests/oracle/gen_checkpoints.py",
     "models": "tests/oracle/gen_resnet.py",
     "small-models": "tests/oracle/gen_models.py",
@@ -51,7 +52,7 @@ def torch_version(path):
         return "2.13.0+cu130"
     if path.parent.name in (
         "opcases", "decompositions", "float8", "export", "files", "extensions", "numbers", "retraced", "degenerate",
-        "normalize", "number-limits", "strides", "copied",
+        "normalize", "number-limits", "strides", "copied", "api",
     ):
         return "2.13.0+cu130"
     if path.parent.name in (

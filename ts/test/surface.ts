@@ -148,6 +148,40 @@ export function optionSites(): OptionSite[] {
   return [...res.values()];
 }
 
+/** A member of a class or an interface, as it is declared. */
+export type Member = Syntax;
+
+/** The public members of a class or an interface by name, with those that it inherits; of an object its properties. */
+export function membersOfClass({ file, node }: Declared): ReadonlyMap<string, Member> {
+  const res = new Map<string, Member>();
+  if (node.type === "TSTypeAliasDeclaration") {
+    for (const it of node.typeAnnotation.members ?? []) if (it.key?.name) res.set(it.key.name, it);
+    return res;
+  }
+  if (node.type === "VariableDeclarator") {
+    const object = node.init?.type === "CallExpression" ? node.init.arguments[0] : (node.init?.expression ?? node.init);
+    if (object?.type === "ObjectExpression") for (const it of object.properties) res.set(it.key?.name, it);
+    return res;
+  }
+  if (node.type !== "ClassDeclaration" && node.type !== "TSInterfaceDeclaration") return res;
+  const parents =
+    node.type === "ClassDeclaration" ? [node.superClass] : node.extends.map((it: Syntax) => it.expression);
+  for (const it of parents) {
+    const found = it?.type === "Identifier" ? lookUp(file, it.name) : undefined;
+    if (found !== undefined) for (const [name, member] of membersOfClass(found)) res.set(name, member);
+  }
+  for (const it of node.body.body) {
+    if (it.accessibility === "private" || isInternal(it, file)) continue;
+    if (it.key?.type === "Identifier" && it.kind !== "constructor") res.set(it.key.name, it);
+    if (it.kind !== "constructor") continue;
+    for (const param of it.value.params) {
+      const name = param.type === "TSParameterProperty" && (param.parameter.left ?? param.parameter).name;
+      if (name) res.set(name, param);
+    }
+  }
+  return res;
+}
+
 /** The ways to call a declaration: itself, and the members of a class or an interface. */
 function* callables(node: Syntax, file: string): Generator<readonly [member: string, params: readonly Syntax[]]> {
   switch (node.type) {
@@ -208,17 +242,17 @@ function optionsOf(type: Syntax, file: string, isOptional: boolean): readonly st
   return members.map((it) => it.name);
 }
 
-interface Member {
+interface Property {
   readonly name: string;
   readonly optional: boolean;
 }
 
 /** The properties of a type of objects without methods; nothing of any other type. */
-function membersOf(type: Syntax, file: string): readonly Member[] | undefined {
+function membersOf(type: Syntax, file: string): readonly Property[] | undefined {
   if (type.type === "TSTypeLiteral") return properties(type.members);
   if (type.type === "TSIntersectionType") {
-    const parts = type.types.map((it: Syntax) => membersOf(it, file)) as (readonly Member[] | undefined)[];
-    return parts.includes(undefined) ? undefined : (parts.flat() as Member[]);
+    const parts = type.types.map((it: Syntax) => membersOf(it, file)) as (readonly Property[] | undefined)[];
+    return parts.includes(undefined) ? undefined : (parts.flat() as Property[]);
   }
   if (type.type !== "TSTypeReference" || type.typeName.type !== "Identifier") return undefined;
   const name = type.typeName.name as string;
@@ -238,10 +272,10 @@ function membersOf(type: Syntax, file: string): readonly Member[] | undefined {
   );
   const own = properties(found.node.body.body);
   if (own === undefined || inherited.includes(undefined)) return undefined;
-  return [...(inherited.flat() as Member[]), ...own];
+  return [...(inherited.flat() as Property[]), ...own];
 }
 
-function properties(members: readonly Syntax[]): readonly Member[] | undefined {
+function properties(members: readonly Syntax[]): readonly Property[] | undefined {
   const isProperty = (it: Syntax): boolean =>
     it.type === "TSMethodSignature" || (it.type === "TSPropertySignature" && it.key.type === "Identifier");
   if (!members.every(isProperty)) return undefined;
