@@ -13,6 +13,7 @@ export { engineVersion, type InitOptions, init, initSync, isLoaded, restart } fr
 export type { ModuleSource } from "./engine/module.ts";
 export type { Variant } from "./engine/variant.ts";
 export * from "./base/errors.ts";
+export { showInConsole } from "./base/inspect.ts";
 export { compile, type CompiledModule, type CompileOptions } from "./export/compile.ts";
 export { Dim, type DimBounds, type DimFactory, DimHint, type DimSpec, DimVar, dims } from "./export/dim.ts";
 export { type DynamicShapes, type DynamicShapesBuilder, resolveDynamicShapes } from "./export/dynamicShapes.ts";

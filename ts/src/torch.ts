@@ -34,6 +34,7 @@ import { type Operators, ops } from "./torch/ops.ts";
 import * as promotion from "./torch/promotion.ts";
 import * as random from "./torch/random.ts";
 import { checkGiven, checkOptions } from "./base/given.ts";
+import { answeringPythonNames } from "./base/pythonNames.ts";
 
 /** The dtypes as constants. */
 const DTYPE_CONSTANTS = {
@@ -170,6 +171,17 @@ function tensorGiven(what: string, input: Tensor): Tensor {
  * ```
  */
 export const torch: Torch = Object.freeze({
+  // Members that are missing are answered by the end of the prototypes.
+  __proto__: answeringPythonNames("torch", {
+    nn: 'import { nn } from "tracefx"',
+    optim: 'import { optim } from "tracefx"',
+    fx: 'import { symbolicTrace, Graph, GraphModule, Interpreter } from "tracefx"',
+    export: 'import { exportProgram, Dim, load, save } from "tracefx"',
+    compile: 'import { compile } from "tracefx"',
+    load: 'import { load, loadCheckpoint } from "tracefx"',
+    save: 'import { save } from "tracefx"',
+    Tensor: 'import { Tensor } from "tracefx"',
+  }),
   ...OPERATORS.torch,
   ...composedFunctions,
   ...DTYPE_CONSTANTS,

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isObject } from "./objects.ts";
 import { List } from "./values.ts";
 import { camelCase } from "./naming.ts";
 
@@ -31,7 +32,7 @@ export function memberOf(self: unknown, name: string): unknown {
 export function kindOf(value: unknown): string {
   if (value === null) return "None";
   if (Array.isArray(value)) return Object.isFrozen(value) && !(value instanceof List) ? "a tuple" : "a list";
-  if (typeof value !== "object") return `a ${typeof value}`;
+  if (!isObject(value)) return `a ${typeof value}`;
   const name: unknown = (value as { constructor?: { name?: unknown } }).constructor?.name;
   return typeof name === "string" && name !== "" ? `a ${name}` : "an object";
 }

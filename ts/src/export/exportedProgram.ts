@@ -6,6 +6,8 @@
  *
  * @module
  */
+import { isOutermost } from "../base/inspect.ts";
+import { answeringPythonNames } from "../base/pythonNames.ts";
 import type { Bytes } from "../base/bytes.ts";
 import { PRECISIONS, RUN_MODES } from "../../../bindings/command.ts";
 import type { NoteValuesCall } from "../../../bindings/passes.ts";
@@ -487,6 +489,12 @@ export class ExportedProgram implements Disposable {
     return withEngine(this.#parts, (program) => program.text());
   }
 
+  /** What Node's console shows: the text of the program, and inside of other values its name alone. */
+  [Symbol.for("nodejs.util.inspect.custom")](depth: number, options: { readonly depth?: number | null }): string {
+    if (this.#held === undefined) return "ExportedProgram(disposed)";
+    return isOutermost(depth, options) ? this.toString() : "ExportedProgram";
+  }
+
   #exampleLeaves(value: unknown): ExampleInput[] {
     const [args, kwargs, ...others] = Array.isArray(value) ? (value as unknown[]) : [];
     const isPair = Array.isArray(args) && typeof kwargs === "object" && kwargs !== null && others.length === 0;
@@ -555,6 +563,8 @@ export class ExportedProgram implements Disposable {
     return tensor;
   }
 }
+
+Object.setPrototypeOf(ExportedProgram.prototype, answeringPythonNames("an ExportedProgram"));
 
 for (const name of [
   "graphModule",

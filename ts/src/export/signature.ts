@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { answeringPythonNames } from "../base/pythonNames.ts";
 import { fxError } from "../base/errors.ts";
 import type { ReplaceHook } from "../graph/hooks.ts";
 import { checkOptions, checkText } from "../base/given.ts";
@@ -253,6 +254,11 @@ export class GraphSignature {
     return `\n# inputs\n${inputs.join("\n")}\n\n# outputs\n${this.outputSpecs.map(specText).join("\n")}\n`;
   }
 
+  /** What Node's console shows. */
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    return this.toString();
+  }
+
   #inputs(kind: InputKind): Map<string, string> {
     const specs = this.inputSpecs.filter((it) => it.kind === kind);
     return new Map(specs.map((it) => [it.arg.name, it.target ?? it.arg.name]));
@@ -263,6 +269,8 @@ export class GraphSignature {
     return new Map(specs.map((it) => [it.arg.name, it.target ?? ""]));
   }
 }
+
+Object.setPrototypeOf(GraphSignature.prototype, answeringPythonNames("a GraphSignature"));
 
 /** Whether an output goes to the user; a loss does. */
 export function isUserOutput(spec: OutputSpec): boolean {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { answeringPythonNames, checkOverrides } from "../base/pythonNames.ts";
 import { addContext, fxError } from "../base/errors.ts";
 import { callMethod } from "../functions/methods.ts";
 import { type CallArguments, joinArguments } from "../base/naming.ts";
@@ -115,6 +116,7 @@ export class Interpreter {
 
   /** The graph may be left out where the module has one. */
   constructor(module: GraphModule | Module, options: InterpreterOptions = {}) {
+    checkOverrides(new.target, Interpreter);
     checkOptions("Interpreter", options, ["garbageCollectValues", "disposeValues", "graph"]);
     const { garbageCollectValues = true, disposeValues, graph = graphOf(module) } = options;
     this.module = module;
@@ -351,6 +353,8 @@ export class Interpreter {
     }
   }
 }
+
+Object.setPrototypeOf(Interpreter.prototype, answeringPythonNames("an Interpreter"));
 
 /** Where a node is: its line of the graph, and the user's line that made it where a trace noted it. */
 export function placeOf(node: Node): string {

@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { isObject } from "../base/objects.ts";
 import { pass } from "../record/stack.ts";
 import { checkFunction } from "../base/given.ts";
 import { fxError } from "../base/errors.ts";
@@ -315,7 +316,7 @@ function entriesOf(input: KwargsInput, what: string): Iterable<readonly [string,
 }
 
 function kindOf(value: unknown): string {
-  if (typeof value !== "object" || value === null) return `a value of type ${typeof value}`;
+  if (!isObject(value)) return `a value of type ${typeof value}`;
   const { constructor } = value;
   return typeof constructor === "function" ? `an object of class ${constructor.name}` : "an object";
 }

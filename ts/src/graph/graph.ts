@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { isObject } from "../base/objects.ts";
 import { GraphError, fxError, type FxError } from "../base/errors.ts";
 import { hasAttributeValue } from "./attribute.ts";
 import type { Module } from "../nn/module.ts";
@@ -19,6 +20,8 @@ import { findProblems } from "./lint.ts";
 import { Node } from "./node.ts";
 import type { Opcode } from "../base/opcode.ts";
 import { formatGraph, formatTabular, tabularRows } from "./print.ts";
+import { answeringPythonNames } from "../base/pythonNames.ts";
+import { isOutermost } from "../base/inspect.ts";
 import { createSizeNode, createStorageOffsetNode, createStrideNode, materializeSymints } from "./symints.ts";
 import type { NamedTarget } from "./target.ts";
 import type { SymInt } from "./val.ts";
@@ -273,10 +276,22 @@ export class Graph extends EditableGraph {
     return formatGraph(this);
   }
 
+  /** What Node's console shows: the text of the graph, and inside of other values how many nodes it has. */
+  [Symbol.for("nodejs.util.inspect.custom")](depth: number, options: { readonly depth?: number | null }): string {
+    return isOutermost(depth, options) ? this.toString() : `Graph(${this.nodes.length} nodes)`;
+  }
+
   protected override newNode(op: Opcode, target: string, name: string): Node {
     return new Node(this, op, target, name);
   }
 }
+
+Object.setPrototypeOf(
+  EditableGraph.prototype,
+  answeringPythonNames("a Graph", {
+    python_code: "`graph.generateCode()` gives JavaScript, and `gm.code` its text",
+  }),
+);
 
 /**
  * Refuses what is no graph, such as the module that has one.
@@ -288,9 +303,6 @@ export class Graph extends EditableGraph {
  */
 export function checkGraph(what: string, graph: Graph): void {
   if (graph instanceof Graph) return;
-  const help =
-    typeof graph === "object" && graph !== null && "graphHooks" in graph
-      ? "give the graph of the module: gm.graph"
-      : undefined;
+  const help = isObject(graph) && "graphHooks" in graph ? "give the graph of the module: gm.graph" : undefined;
   throw fxError("InvalidArgument", `${what} takes a Graph`, { help });
 }

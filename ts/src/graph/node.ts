@@ -18,6 +18,7 @@ import {
   type ArgInput,
   type Kwargs,
   type KwargsInput,
+  NodeBase,
 } from "./args.ts";
 import type { EditableGraph } from "./editableGraph.ts";
 import type { Graph } from "./graph.ts";
@@ -27,6 +28,8 @@ import { HiddenState, NO_ARGS, NO_INPUTS, stateOf } from "./nodeState.ts";
 import { isPlaced } from "./order.ts";
 import type { Opcode } from "../base/opcode.ts";
 import { formatNode, type FormatOptions } from "./print.ts";
+import { isOutermost } from "../base/inspect.ts";
+import { answeringPythonNames } from "../base/pythonNames.ts";
 import { targetOf, type NamedTarget } from "./target.ts";
 import { Tuple } from "../base/values.ts";
 import { checkFunction, checkOptions } from "../base/given.ts";
@@ -268,11 +271,13 @@ export class Node extends HiddenState {
     return this.name;
   }
 
-  /** How consoles show the node: by its name, as Python does. */
-  [Symbol.for("nodejs.util.inspect.custom")](): string {
-    return this.name;
+  /** What Node's console shows: the line of the node, and inside of other values its name, as in Python. */
+  [Symbol.for("nodejs.util.inspect.custom")](depth: number, options: { readonly depth?: number | null }): string {
+    return isOutermost(depth, options) ? (this.formatNode() ?? this.name) : this.name;
   }
 }
+
+Object.setPrototypeOf(NodeBase.prototype, answeringPythonNames("a Node"));
 
 /** Throws where what `what` is given is no node, or is of another graph, or was erased. */
 export function checkMember(graph: EditableGraph, node: Node, what = "the graph"): void {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { answeringPythonNames } from "../base/pythonNames.ts";
 import type { Node } from "./node.ts";
 import { nodeOf, type NodeState } from "./nodeState.ts";
 import type { Order } from "./order.ts";
@@ -30,6 +31,78 @@ export class NodeList implements Iterable<Node> {
   /** All nodes as they are now, in a fraction of the time that a walk takes. */
   toArray(): Node[] {
     return this.#order.toArray() as unknown[] as Node[];
+  }
+
+  /** The node at a position; a negative one counts from the end. Takes time linear in the number of nodes. */
+  at(index: number): Node | undefined {
+    return this.toArray().at(index);
+  }
+
+  /** The first node of which `test` holds. */
+  find(test: (node: Node) => boolean): Node | undefined {
+    for (const node of this) if (test(node)) return node;
+    return undefined;
+  }
+
+  /** The last node of which `test` holds. */
+  findLast(test: (node: Node) => boolean): Node | undefined {
+    for (const node of this.reversed()) if (test(node)) return node;
+    return undefined;
+  }
+
+  /** The nodes of which `test` holds. */
+  filter(test: (node: Node) => boolean): Node[] {
+    const res: Node[] = [];
+    for (const node of this) if (test(node)) res.push(node);
+    return res;
+  }
+
+  /** What `make` gives of each node. */
+  map<T>(make: (node: Node, index: number) => T): T[] {
+    const res: T[] = [];
+    for (const node of this) res.push(make(node, res.length));
+    return res;
+  }
+
+  /** Does something with each node; what it does to the graph is seen, as in a walk. */
+  forEach(act: (node: Node, index: number) => void): void {
+    let index = 0;
+    for (const node of this) act(node, index++);
+  }
+
+  /** Whether `test` holds of any node. */
+  some(test: (node: Node) => boolean): boolean {
+    return this.find(test) !== undefined;
+  }
+
+  /** Whether `test` holds of all nodes. */
+  every(test: (node: Node) => boolean): boolean {
+    return this.find((node) => !test(node)) === undefined;
+  }
+
+  /** Whether the node is one of these. */
+  includes(node: Node): boolean {
+    return this.find((it) => it === node) !== undefined;
+  }
+
+  /** The position of the node, or -1. Takes time linear in the number of nodes. */
+  indexOf(node: Node): number {
+    return this.toArray().indexOf(node);
+  }
+
+  /** The nodes from one position to before another, as of an array. */
+  slice(start?: number, end?: number): Node[] {
+    return this.toArray().slice(start, end);
+  }
+
+  /** The names, as Python prints a list of nodes. */
+  toString(): string {
+    return `[${this.map((it) => it.name).join(", ")}]`;
+  }
+
+  /** What Node's console shows. */
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    return `NodeList(${this.length}) ${this.toString()}`;
   }
 
   /** The nodes from the last to the first. */
@@ -65,6 +138,8 @@ class Walk implements IterableIterator<Node> {
     return this.#link === undefined ? { value: undefined, done: true } : { value: nodeOf(this.#link), done: false };
   }
 }
+
+Object.setPrototypeOf(NodeList.prototype, answeringPythonNames("a NodeList"));
 
 /** Whether a value is a graph: what has nodes in their order. */
 export function isGraph(value: unknown): boolean {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isObject } from "../base/objects.ts";
 import { ANNOTATIONS, type AnnotationOptions } from "./codegen/annotations.ts";
 import { CodeNames } from "./codegen/globals.ts";
 import { commentText, isIdentifier, stringLiteral } from "./codegen/text.ts";
@@ -19,7 +20,7 @@ import { checkGiven, checkOptions } from "../base/given.ts";
  * ```
  */
 export function formatReadable(module: GraphModule, options: AnnotationOptions = {}): string {
-  const isModule = typeof module === "object" && module !== null && "graphHooks" in module;
+  const isModule = isObject(module) && "graphHooks" in module;
   checkGiven("formatReadable", isModule, "a GraphModule", "symbolicTrace(module) makes one");
   checkOptions("formatReadable", options, ANNOTATIONS);
   const { className } = module;

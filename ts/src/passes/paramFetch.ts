@@ -43,7 +43,7 @@ export function extractAttrsForLowering(module: Module): LoweringAttrs {
     });
   }
   const properties = module as unknown as Readonly<Record<string, unknown>>;
-  const named = fields.map((field) => [field, properties[field] ?? properties[camelCase(field)] ?? null] as const);
+  const named = fields.map((field) => [field, properties[field in module ? field : camelCase(field)] ?? null] as const);
   return { name: `torch.nn.${name}`, ...Object.fromEntries(named) };
 }
 

@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { checkOverrides } from "../base/pythonNames.ts";
 import { type FxError, fxError } from "../base/errors.ts";
 import { splitArguments } from "../base/naming.ts";
 import type { Arg, ArgInput } from "../graph/args.ts";
@@ -126,6 +127,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
 
   constructor(options: TracerOptions = {}) {
     super();
+    checkOverrides(new.target, Tracer);
     checkOptions("Tracer", options, ["paramShapesConstant"]);
     const { paramShapesConstant = false } = options;
     this.#level = new Level(this.graph, undefined);

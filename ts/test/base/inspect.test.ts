@@ -1,0 +1,54 @@
+/** What consoles show. */
+import { inspect } from "node:util";
+import { afterEach, beforeAll, expect, test } from "vitest";
+import { exportProgram, init, nn, type Node, showInConsole, symbolicTrace, torch } from "../../src/index.ts";
+
+beforeAll(() => init());
+
+interface Page {
+  devtoolsFormatters?: { header(value: unknown): readonly unknown[] | null; hasBody(value: unknown): boolean }[];
+}
+
+afterEach(() => void delete (globalThis as Page).devtoolsFormatters);
+
+test("Node's console shows the text that PyTorch prints", () => {
+  const net = new nn.ReLU();
+  const gm = symbolicTrace(net);
+  const { graph } = gm;
+  expect(inspect(graph)).toBe(String(graph));
+  expect(inspect(gm)).toBe(String(gm));
+  expect(inspect(net)).toBe("ReLU()");
+  expect(inspect(graph.nodes)).toBe("NodeList(3) [input_1, relu, output]");
+  expect(inspect(torch.ones([2]))).toBe("tensor([1., 1.])");
+  const program = exportProgram(net, [torch.ones([2])]);
+  expect(inspect(program)).toBe(String(program));
+  expect(inspect(program.graphSignature)).toBe(String(program.graphSignature));
+  program.dispose();
+  expect(inspect(program)).toBe("ExportedProgram(disposed)");
+});
+
+test("a node shows its line, and within other values its name", () => {
+  const { graph } = symbolicTrace(new nn.ReLU());
+  const relu = graph.find("relu") as Node;
+  expect(inspect(relu)).toBe(
+    "%relu : [num_users=1] = call_function[target=torch.nn.functional.relu](args = (%input_1,), kwargs = {inplace: False})",
+  );
+  expect(inspect([relu, graph])).toBe("[ relu, Graph(3 nodes) ]");
+  expect(inspect(relu.allInputNodes)).toBe("[ input_1 ]");
+  expect(inspect(new Set([relu]))).toBe("Set(1) { relu }");
+  graph.outputNode()?.replaceInputWith(relu, graph.nodes.at(0) as Node);
+  graph.eraseNode(relu);
+  expect(inspect(relu)).toContain("%relu");
+});
+
+test("browsers that allow it show the same", () => {
+  showInConsole();
+  showInConsole();
+  const { devtoolsFormatters: formatters = [] } = globalThis as Page;
+  expect(formatters).toHaveLength(1);
+  const { graph } = symbolicTrace(new nn.ReLU());
+  expect(formatters[0]?.header(graph)?.[2]).toBe(String(graph));
+  expect(formatters[0]?.header(new nn.ReLU())?.[2]).toBe("ReLU()");
+  for (const other of [1, "text", null, undefined, {}, () => 1]) expect(formatters[0]?.header(other)).toBeNull();
+  expect(formatters[0]?.hasBody(graph)).toBe(false);
+});
