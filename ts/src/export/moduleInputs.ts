@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isObject } from "../base/objects.ts";
 import { fxError } from "../base/errors.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
@@ -211,5 +212,5 @@ function checkLeaf(value: unknown, place: string): void {
 
 /** What a value is, in messages. */
 export function typeName(value: unknown): string {
-  return value === null ? "null" : typeof value === "object" ? (value.constructor?.name ?? "an object") : typeof value;
+  return value === null ? "null" : isObject(value) ? (value.constructor?.name ?? "an object") : typeof value;
 }

@@ -11,6 +11,7 @@
  * ```
  * @module
  */
+import { isPlainFunction } from "../base/objects.ts";
 import { checkGiven } from "../base/given.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { fxError } from "../base/errors.ts";
@@ -338,7 +339,7 @@ function attributeOf(self: unknown, name: string): unknown {
   if (self instanceof Complex && (name === "real" || name === "imag"))
     return valueOf(name === "real" ? self.re : self.im);
   if (self instanceof DTypeArg && name === "is_floating_point") return /float/.test(self.name);
-  return typeof value === "function" && !("target" in value) ? (value.bind(self) as unknown) : value;
+  return isPlainFunction(value) && !("target" in value) ? (value.bind(self) as unknown) : value;
 }
 
 function extreme(name: "max" | "min", comparison: "gt" | "lt", given: readonly unknown[]): unknown {

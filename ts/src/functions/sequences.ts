@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { isObject } from "../base/objects.ts";
 import { fxError, type FxError } from "../base/errors.ts";
 import { List, Slice, ValueTuple } from "../base/values.ts";
 import { kindOf } from "../base/members.ts";
@@ -72,7 +73,7 @@ export function itemOf(self: unknown, key: unknown): { readonly item: unknown } 
 
 /** A list of modules or of parameters, which folded graphs take items of. */
 function isModuleWithItems(value: unknown): value is { readonly length: number; at(index: number): unknown } {
-  if (typeof value !== "object" || value === null || !("attributes" in value)) return false;
+  if (!isObject(value) || !("attributes" in value)) return false;
   return "at" in value && typeof value.at === "function" && "length" in value && typeof value.length === "number";
 }
 

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isPlainFunction } from "../base/objects.ts";
 import { checkGiven } from "../base/given.ts";
 import { fxError, type FxError } from "../base/errors.ts";
 import { defineFunction, isDefined } from "./table.ts";
@@ -37,7 +38,7 @@ export function isWrapped(target: string): boolean {
  * ```
  */
 export function wrap<F extends (...args: never[]) => unknown>(fn: F, name: string = fn?.name): F & NamedTarget {
-  if (typeof fn !== "function" || isClass(fn)) {
+  if (!isPlainFunction(fn) || isClass(fn)) {
     throw fxError("InvalidOption", "wrap takes a function", { help: "proxyableClass records the making of an object" });
   }
   const known = wrapped.get(fn);

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isObject } from "../base/objects.ts";
 import { OPERATOR_PLACES } from "../../../bindings/schemas.ts";
 import { fxError } from "../base/errors.ts";
 import { isNode } from "../graph/args.ts";
@@ -89,7 +90,7 @@ export function normalizeModule(
   options: NormalizeOptions = {},
 ): NormalizedArguments | undefined {
   checkOptions("normalizeModule", options, OPTIONS);
-  const isModule = typeof root === "object" && root !== null && "findAttribute" in root;
+  const isModule = isObject(root) && "findAttribute" in root;
   checkGiven("normalizeModule", isModule && typeof path === "string", "a module and the path of one in it");
   const attribute = root.findAttribute(path);
   if (attribute?.kind !== "module") {

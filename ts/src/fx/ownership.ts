@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { isObject } from "../base/objects.ts";
 import { isOptions } from "../base/naming.ts";
 import { isNode } from "../graph/args.ts";
 import type { Node } from "../graph/node.ts";
@@ -151,7 +152,7 @@ function isOwnTarget(target: string): boolean {
 function onlyTensors(node: Node, env: ReadonlyMap<Node, unknown>): boolean {
   return stateOf(node).inputs.every((input) => {
     const value = env.get(input);
-    return typeof value !== "object" || value === null || value instanceof Tensor;
+    return !isObject(value) || value instanceof Tensor;
   });
 }
 

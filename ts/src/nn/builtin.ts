@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isObject } from "../base/objects.ts";
 import { checkGiven } from "../base/given.ts";
 import { respellModules } from "../graph/spelling.ts";
 import type { Module } from "./module.ts";
@@ -89,6 +90,6 @@ export function hasBuiltinForward(module: Module): boolean {
  * ```
  */
 export function isBuiltinModule(module: Module): boolean {
-  checkGiven("isBuiltinModule", typeof module === "object" && module !== null, "a module");
+  checkGiven("isBuiltinModule", isObject(module), "a module");
   return names.has(module.constructor) && !containers.has(module.constructor);
 }

@@ -12,7 +12,6 @@ import { markBuiltin } from "./builtin.ts";
 import { PairwiseDistance } from "./distance.ts";
 import { Linear } from "./linear.ts";
 import { Loss, LOSS, positiveMargin, type Reduction, WeightedLoss, type WeightedLossOptions } from "./loss.ts";
-import { Module } from "./module.ts";
 import { fields, numberOf, numbers, type Scalar, str } from "./sizes.ts";
 import { badInput } from "./state.ts";
 
@@ -321,7 +320,7 @@ export class MultiMarginLoss extends WeightedLoss {
 }
 
 /** A function of two tensors, or a module that is one. */
-export type DistanceFunction = ((x1: Tensor, x2: Tensor) => Tensor) | Module;
+export type DistanceFunction = (x1: Tensor, x2: Tensor) => Tensor;
 
 /** How a {@link TripletMarginWithDistanceLoss} is made. */
 export interface TripletMarginWithDistanceLossOptions {
@@ -363,9 +362,7 @@ export class TripletMarginWithDistanceLoss extends Loss {
   }
 
   override forward(anchor: Tensor, positive: Tensor, negative: Tensor): Tensor {
-    const { distance_function: distance, margin, swap, reduction } = this;
-    const distanceFunction =
-      distance instanceof Module ? (x1: Tensor, x2: Tensor) => distance.call(x1, x2) as Tensor : distance;
+    const { distance_function: distanceFunction, margin, swap, reduction } = this;
     return F.tripletMarginWithDistanceLoss(anchor, positive, negative, { distanceFunction, margin, swap, reduction });
   }
 }

@@ -18,7 +18,7 @@ abstract class Indexed extends Module implements Iterable<Module> {
   readonly [index: number]: Module;
 
   /** The number of modules. */
-  get length(): number {
+  override get length(): number {
     return attributesOfKind(this, "module").names.length;
   }
 

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isObject } from "../base/objects.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { fxError } from "../base/errors.ts";
 import { isOptions } from "../base/naming.ts";
@@ -45,7 +46,7 @@ class Copier {
   readonly #copies = new Map<object, unknown>();
 
   value(value: unknown, depth: number): unknown {
-    if (typeof value !== "object" || value === null) return value;
+    if (!isObject(value)) return value;
     const known = this.#copies.get(value);
     if (known !== undefined) return known;
     if (depth > MAX_DEPTH) throw fxError("LimitExceeded", `modules are nested deeper than ${MAX_DEPTH} levels`);

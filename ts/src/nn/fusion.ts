@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isObject } from "../base/objects.ts";
 import { checkGiven } from "../base/given.ts";
 import { fxError } from "../base/errors.ts";
 import { OPERATORS } from "../torch/operators.ts";
@@ -41,7 +42,7 @@ export function fuseLinearBnEval(linear: Linear, bn: BatchNorm1d): Linear {
 }
 
 function fused<L extends Conv1d | Conv2d | Conv3d | Linear>(layer: L, bn: BatchNorm): L {
-  const areModules = [layer, bn].every((it) => typeof it === "object" && it !== null && "training" in it);
+  const areModules = [layer, bn].every((it) => isObject(it) && "training" in it);
   checkGiven("fusion", areModules, "a layer and a batch norm", "fuseConvBnEval(conv, bn)");
   if (layer.training || bn.training) {
     throw fxError("InvalidArgument", "Fusion only for eval!", { help: "call eval() on the model first" });

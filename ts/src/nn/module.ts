@@ -8,6 +8,8 @@
  *
  * @module
  */
+import { CALLABLE_OBJECT } from "../base/objects.ts";
+import { answeringPythonNames } from "../base/pythonNames.ts";
 import type { DType } from "../../../bindings/dtypes.ts";
 import { fxError } from "../base/errors.ts";
 import { isOptions, splitArguments } from "../base/naming.ts";
@@ -55,6 +57,8 @@ type Forward = (...args: unknown[]) => unknown;
 
 /** What a module has besides its attributes; behind the Proxy, where subclasses cannot collide with it. */
 interface Inside {
+  /** The Proxy. */
+  readonly self: Module;
   readonly dispatch: Forward;
   preHooks: Set<ForwardPreHook> | undefined;
   hooks: Set<ForwardHook> | undefined;
@@ -121,7 +125,18 @@ function parsed(text: string): Signature {
   return known;
 }
 
+/** A call of the module itself: `net(x)`. */
+function called(raw: Module, _: unknown, args: readonly unknown[]): unknown {
+  const outer = enterHere(called);
+  try {
+    return callModule(insideOf(raw).self, args);
+  } finally {
+    leave(outer);
+  }
+}
+
 const HANDLER: ProxyHandler<Module> = {
+  apply: called,
   get(raw, key, receiver) {
     if (typeof key === "string") {
       const attribute = raw.attributes.get(key);
@@ -193,6 +208,23 @@ function checkNoArguments(what: string, given: readonly unknown[]): void {
   });
 }
 
+/** What a module is called with: what its `forward` takes, and anything where its class is not known. */
+// oxlint-disable-next-line typescript/no-explicit-any -- of modules whose class is not known, only `any` leaves every class one of them
+type Given<F extends (...args: never[]) => unknown> = never[] extends Parameters<F> ? any[] : Parameters<F>;
+
+/** What modules are before they have fields: functions, so that they can be called, with nothing of their own. */
+// oxlint-disable-next-line typescript/no-extraneous-class -- only a constructor can give a class another object to put its fields on
+class Callable {
+  constructor() {
+    // oxlint-disable-next-line unicorn/consistent-function-scoping -- each module is one of its own
+    const res = (): void => undefined;
+    for (const name of ["name", "length"]) Reflect.deleteProperty(res, name);
+    Reflect.setPrototypeOf(res, new.target.prototype);
+    // oxlint-disable-next-line no-constructor-return -- the fields of the class below are made on what is returned
+    return res as unknown as this;
+  }
+}
+
 /**
  * The base class of modules. A subclass assigns its parameters and sub-modules in fields or in its constructor and writes
  * `forward`; calling `forward` runs the hooks too, and is what a trace records.
@@ -209,7 +241,14 @@ function checkNoArguments(what: string, given: readonly unknown[]): void {
  * [...net.namedParameters().keys()]; // ["linear.weight", "linear.bias"]
  * ```
  */
-export class Module {
+// oxlint-disable-next-line typescript/no-unsafe-declaration-merging -- a module is a function, which a class cannot declare
+export interface Module {
+  (...args: Given<this["forward"]>): ReturnType<this["forward"]>;
+}
+
+/** Modules of PyTorch, by their members; what a call does is told above. */
+// oxlint-disable-next-line typescript/no-unsafe-declaration-merging -- as above
+export class Module extends Callable {
   static {
     insideOf = (module) => rawOf(module).#inside;
   }
@@ -223,12 +262,18 @@ export class Module {
    */
   static readonly forwardSignature: string | undefined = undefined;
 
+  /** Says that a module is an object, although it can be called. */
+  get [CALLABLE_OBJECT](): true {
+    return true;
+  }
+
   /** Parameters, buffers, constants and sub-modules by name, in the order in which they were registered. */
   readonly attributes: Map<string, Attribute> = new AttributeMap();
   /** Whether the module is in training mode; see {@link Module.train}. */
   training = true;
 
   constructor(...given: readonly []) {
+    super();
     if (given.length > 0) checkNoArguments(builtinNameOf(new.target) ?? new.target.name, given);
     const self = new globalThis.Proxy<Module>(this, HANDLER);
     const dispatch: Forward = (...args) => {
@@ -239,7 +284,7 @@ export class Module {
         leave(outer);
       }
     };
-    this.#inside = { dispatch, preHooks: undefined, hooks: undefined };
+    this.#inside = { self, dispatch, preHooks: undefined, hooks: undefined };
     // Fields of subclasses are defined on what a base constructor returns, so the handler sees them all.
     return self;
   }
@@ -531,7 +576,7 @@ export class Module {
   }
 
   /** PyTorch's `str(module)`. */
-  toString(): string {
+  override toString(): string {
     return this.repr();
   }
 
@@ -540,6 +585,8 @@ export class Module {
     return this.toString();
   }
 }
+
+Object.setPrototypeOf(Module.prototype, answeringPythonNames("a Module"));
 
 /** Calls a module from code of this package: what is recorded was called where that code was. */
 export function callFromInside(module: Module, ...args: readonly unknown[]): unknown {

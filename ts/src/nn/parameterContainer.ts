@@ -48,7 +48,7 @@ export class ParameterList extends ParameterContainer implements Iterable<Parame
   }
 
   /** The number of parameters. */
-  get length(): number {
+  override get length(): number {
     return attributesOfKind(this, "parameter").names.length;
   }
 

@@ -48,7 +48,7 @@ type UpsamplingArguments = Arguments<
  * ```
  */
 export class Upsample extends Module {
-  readonly name: string;
+  override readonly name: string;
   readonly size: Size | null;
   readonly scaleFactor: Scalar | readonly Scalar[] | null;
   readonly mode: InterpolationMode;

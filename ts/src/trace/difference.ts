@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isObject, isPlainFunction } from "../base/objects.ts";
 import type { DType } from "../../../bindings/dtypes.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { Complex, Float } from "../base/values.ts";
@@ -99,13 +100,13 @@ function equal(a: unknown, b: unknown): boolean {
 }
 
 function isOpaque(value: unknown): boolean {
-  return typeof value === "object" && value !== null;
+  return isObject(value);
 }
 
 function kindOf(value: unknown): string {
   if (value instanceof Tensor) return `a tensor of ${describe(value)}`;
-  if (typeof value === "object" && value !== null) return `an object of class ${value.constructor.name}`;
-  return typeof value === "function" ? "a function" : spelled(value);
+  if (isObject(value)) return `an object of class ${value.constructor.name}`;
+  return isPlainFunction(value) ? "a function" : spelled(value);
 }
 
 function spelled(value: unknown): string {

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { isObject } from "../base/objects.ts";
 import { fxError } from "../base/errors.ts";
 import { assert } from "../functions/checks.ts";
 import { eq } from "../functions/operator.ts";
@@ -181,7 +182,7 @@ const assertIsNone = defineFunction(
 /** The value as a constant of a graph, where `==` tells it from others. */
 function comparable(value: unknown): ArgInput | undefined {
   if (value instanceof Tensor) return undefined;
-  if (typeof value !== "object") return ["function", "symbol"].includes(typeof value) ? undefined : (value as ArgInput);
+  if (!isObject(value)) return ["function", "symbol"].includes(typeof value) ? undefined : (value as ArgInput);
   try {
     return freezeArg(value as ArgInput);
   } catch {

@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { isPlainFunction } from "../base/objects.ts";
 import { Module } from "../nn/module.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import type { Reached } from "./analysis/check.ts";
@@ -39,7 +40,7 @@ export function methodsOf(
     for (const part of path.slice(0, -1)) holders = holders.flatMap((it) => itemsOf(it, part));
     return holders.flatMap((holder): Reached<Readable>[] => {
       if (holder === OPAQUE) return [OPAQUE];
-      if (typeof holder === "function" && INDIRECT.has(name))
+      if (isPlainFunction(holder) && INDIRECT.has(name))
         return functionOf(holder).map((fn) => (fn === OPAQUE ? fn : { fn, isIndirect: true }));
       if ((typeof holder !== "object" && typeof holder !== "function") || holder === null) return [];
       if (holder instanceof Module && (isDispatch(name) || (holder !== self && isLeaf(holder)))) return [];
@@ -114,7 +115,7 @@ function isPlainContainer(object: object): boolean {
 /** A function of the user's, that records nothing by itself; whether it can be read. */
 function functionOf(value: unknown): (Function | typeof OPAQUE)[] {
   if (value === OPAQUE) return [OPAQUE];
-  if (typeof value !== "function" || ("target" in value && typeof value.target === "string")) return [];
+  if (!isPlainFunction(value) || ("target" in value && typeof value.target === "string")) return [];
   if (!/\{\s*\[native code\]\s*\}\s*$/.test(Function.prototype.toString.call(value))) return [value];
   return isOfJavaScript(value) ? [] : [OPAQUE];
 }

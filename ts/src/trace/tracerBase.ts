@@ -3,6 +3,8 @@
  *
  * @module
  */
+import { isCallableObject } from "../base/objects.ts";
+import { answeringPythonNames } from "../base/pythonNames.ts";
 import { checkArguments, checkGiven } from "../base/given.ts";
 import type { CallArguments } from "../base/naming.ts";
 import { isOptions } from "../base/naming.ts";
@@ -97,6 +99,7 @@ export abstract class TracerBase implements Recorder {
         return null;
       case "function":
         if (isProxy(value)) return this.adopt(nodeOf(value));
+        if (isCallableObject(value)) return this.#createObject(value, depth);
         if ("target" in value && typeof value.target === "string") return new OpArg(value.target);
         throw unsupported(
           `the function ${value.name || "(anonymous)"}`,
@@ -216,6 +219,8 @@ export abstract class TracerBase implements Recorder {
     );
   }
 }
+
+Object.setPrototypeOf(TracerBase.prototype, answeringPythonNames("a tracer"));
 
 function unsupported(what: string, help?: string, cause?: unknown) {
   return traceError("TraceUnsupported", `argument of type: ${what} cannot be recorded`, {

@@ -10,6 +10,9 @@ export function results(): void {
   expectTypeOf(linear.bias).toEqualTypeOf<Parameter | null>();
   expectTypeOf(linear.forward(x)).toEqualTypeOf<Tensor>();
   expectTypeOf(linear.call(x)).toEqualTypeOf<unknown>();
+  expectTypeOf(linear(x)).toEqualTypeOf<Tensor>();
+  expectTypeOf(new nn.Sequential(linear)(x)).toEqualTypeOf<Tensor>();
+  expectTypeOf(new nn.Sequential(linear).at(0)(x, 1)).toEqualTypeOf<unknown>();
   expectTypeOf(linear.eval()).toEqualTypeOf<nn.Linear>();
   expectTypeOf(linear.stateDict()).toEqualTypeOf<Map<string, Tensor>>();
   expectTypeOf(linear.parameters()).toEqualTypeOf<Tensor[]>();
@@ -35,6 +38,9 @@ export class Scaled extends nn.Module {
 
 export function refused(): void {
   expectTypeOf(new Scaled().forward(x, 2)).toEqualTypeOf<Tensor>();
+  expectTypeOf(new Scaled()(x, 2)).toEqualTypeOf<Tensor>();
+  // @ts-expect-error a factor is a number
+  new Scaled()(x, "2");
   // @ts-expect-error a factor is a number
   new Scaled().forward(x, "2");
   // @ts-expect-error a module without a constructor of its own takes nothing
