@@ -26,6 +26,8 @@ SOURCES = {
     "autocast": "tests/oracle/gen_autocast_results.py",
     "modules": "tests/oracle/gen_modules.py",
     "api": "tests/oracle/gen_api.py",
+    "fx": "tests/oracle/gen_fx_common.py",
+    "operator-schemas": "tests/oracle/gen_operator_schemas.py",
     "checkpoints": "tests/oracle/gen_checkpoints.py",
     "models": "tests/oracle/gen_resnet.py",
     "small-models": "tests/oracle/gen_models.py",
@@ -52,7 +54,7 @@ def torch_version(path):
         return "2.13.0+cu130"
     if path.parent.name in (
         "opcases", "decompositions", "float8", "export", "files", "extensions", "numbers", "retraced", "degenerate",
-        "normalize", "number-limits", "strides", "copied", "api",
+        "normalize", "number-limits", "strides", "copied", "api", "fx", "operator-schemas",
     ):
         return "2.13.0+cu130"
     if path.parent.name in (

@@ -70,6 +70,13 @@ export {
   normalizeModule,
   type NormalizeOptions,
 } from "./fx/normalize.ts";
+export {
+  checkForMutableOperation,
+  getSignatureForTorchOp,
+  OperatorSignature,
+  type SignatureParameter,
+  typeMatches,
+} from "./fx/operatorSignatures.ts";
 export type { ArgumentType } from "./functions/schemas.ts";
 export {
   type Arg,
@@ -99,6 +106,7 @@ export { GraphModule, type Root } from "./fx/graphModule.ts";
 export type { FormatOptions } from "./graph/print.ts";
 export { type ImpurityOptions, Node, type ReplaceOptions } from "./graph/node.ts";
 export type { Opcode } from "./base/opcode.ts";
+export { firstCallFunctionNnModuleStack, getNodeContext } from "./graph/nodeContext.ts";
 export type { NodeList } from "./graph/nodeList.ts";
 export type { NamedTarget } from "./graph/target.ts";
 export { formatReadable } from "./graph/readable.ts";
@@ -180,9 +188,11 @@ export {
   extractSubgraph,
   fuse,
   type FuseOptions,
+  matchesModulePattern,
   optimizeForInference,
   type PassConfig,
   removeDropout,
+  replaceNodeModule,
 } from "./passes/optimization.ts";
 export { extractAttrsForLowering, liftLoweringAttrsToNodes, type LoweringAttrs } from "./passes/paramFetch.ts";
 export { FoldedGraphModule, type FoldOptions, splitConstSubgraphs } from "./passes/constFold.ts";
@@ -221,8 +231,19 @@ export {
   NetMinimizer,
   type RunBackend,
 } from "./passes/netMinBase.ts";
-export { type NodeEvent, Splitter, type SplitterSettings, type SplitterSubgraph } from "./passes/splitterBase.ts";
-export { splitByTags, splitModule, type SplitModuleOptions } from "./passes/splitModule.ts";
+export {
+  type GenerateInputsOptions,
+  generateInputsForSubmodules,
+  type NodeEvent,
+  NodeEventTracker,
+  type PrintEventsOptions,
+  Splitter,
+  type SplitterSettings,
+  type SplitterSubgraph,
+} from "./passes/splitterBase.ts";
+export { splitByTags, splitModule, type SplitModuleOptions, splitModuleSimple } from "./passes/splitModule.ts";
+export { compareGraphs, type LiftedSubgraph, type LiftOptions, liftSubgraphAsModule } from "./passes/subgraphs.ts";
+export * as passManager from "./rewrite/legacyPassManager.ts";
 export { findAccFusions, getAccOpsName, getNodeTarget, isNodeOutputTensor } from "./passes/toolsCommon.ts";
 export {
   type LeftOut,
@@ -302,6 +323,8 @@ export {
   treeUnflatten,
 } from "./trace/pytree.ts";
 export {
+  isFxSymbolicTracing,
+  isFxTracing,
   type SymbolicTraceOptions,
   symbolicTrace,
   type Traceable,

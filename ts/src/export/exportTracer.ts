@@ -50,6 +50,10 @@ const SIZES = /^aten\.sym_(size|stride|numel|storage_offset)(?:\.(?:int|default)
 
 /** Records a module as a graph of operators. */
 export class ExportTracer extends Tracer implements OperatorRecorder {
+  override get isSymbolic(): boolean {
+    return false;
+  }
+
   /** The input in front of which constants go. */
   firstUserInput: Node | undefined;
   readonly #shapes: ShapeSession;

@@ -85,13 +85,23 @@ export function normalizationSchemasOf(name: string): readonly OperatorSchema[] 
   const res = listed.flatMap((item) => {
     const same = registered.find((it) => isOf(item, it));
     if (same !== undefined) return [same];
-    if (item.includes("(")) return [parseSchema(`${operator}.${item}`.replace(".default(", "("))];
+    if (item.includes("(")) return [withWrites(parseSchema(`${operator}.${item}`.replace(".default(", "(")), operator)];
     const [, overload = "", base, outputs = ""] = /^(\w+)=(\w+)\+(.+)$/.exec(item) ?? [];
     const schema = registered.find((it) => (it.overload || "default") === base);
     return schema === undefined ? [] : [writing(schema, operator, overload, outputs)];
   });
   normalized.set(name, res);
   return own.length === 0 ? res : [...res, ...own];
+}
+
+/** The table does not say what is written to: the first parameter of an operator in place, and results by name. */
+function withWrites(schema: OperatorSchema, operator: string): OperatorSchema {
+  const isOut = /(?:^|_)out/.test(schema.overload);
+  const parameters = schema.parameters.map((it, at) => {
+    const isResult = isOut && it.kind === "keyword" && it.default === undefined && it.type.startsWith("Tensor");
+    return isResult || (at === 0 && /[^_]_$/.test(operator)) ? { ...it, isMutated: true } : it;
+  });
+  return { ...schema, parameters };
 }
 
 /** Whether an item of the table stands for this overload. */
@@ -118,7 +128,9 @@ function writing(base: OperatorSchema, operator: string, overload: string, outpu
   const { text } = base;
   const parts = splitParameters(text.slice(text.indexOf("(") + 1, text.lastIndexOf(")")));
   const kept = makesTensor ? parts.filter((it) => !OPTIONS.has(/(\w+)(?:=.*)?$/.exec(it)?.[1] ?? "")) : parts;
-  const out = outputs.split(",").map((it) => (it.endsWith("[]") ? `Tensor[] ${it.slice(0, -2)}` : `Tensor ${it}`));
+  const out = outputs
+    .split(",")
+    .map((it) => (it.endsWith("[]") ? `Tensor(a!)[] ${it.slice(0, -2)}` : `Tensor(a!) ${it}`));
   return parseSchema(`${operator}.${overload}(${[...kept, ...(kept.includes("*") ? [] : ["*"]), ...out].join(", ")})`);
 }
 

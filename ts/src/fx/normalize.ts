@@ -136,7 +136,7 @@ export function normalizedArguments(
 const PLACES: readonly string[] = ["torch.ops.aten.", ...OPERATOR_PLACES];
 
 /** The overloads that a function stands for: all of an operator, or the one that is named; `undefined` for no operator. */
-function schemasOfFunction(target: string): readonly OperatorSchema[] | undefined {
+export function schemasOfFunction(target: string): readonly OperatorSchema[] | undefined {
   const [, own, ownOverload] = /^torch\.ops\.((?!aten\.)\w+\.\w+)(?:\.(\w+))?$/.exec(target) ?? [];
   if (own !== undefined) return overloadsOf(schemasOf(own), ownOverload);
   // Functions such as `math.ceil` stand for operators, too.
@@ -178,7 +178,8 @@ function isNamed({ kind }: Parameter): boolean {
   return kind === "positional-or-keyword" || kind === "keyword";
 }
 
-function isBindable(signature: Signature, name: string, call: CallArguments): boolean {
+/** Whether these parameters take the arguments of a call. */
+export function isBindable(signature: Signature, name: string, call: CallArguments): boolean {
   try {
     bind(signature, name, call);
     return true;

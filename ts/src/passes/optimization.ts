@@ -13,8 +13,9 @@ import { Conv1d, Conv2d, Conv3d } from "../nn/conv.ts";
 import { deepCopy } from "../nn/deepCopy.ts";
 import { Dropout } from "../nn/dropout.ts";
 import { Linear } from "../nn/linear.ts";
-import { Module } from "../nn/module.ts";
+import { checkModule, Module } from "../nn/module.ts";
 import { fuseConvBnEval, fuseLinearBnEval } from "../nn/fusion.ts";
+import { fxError } from "../base/errors.ts";
 import { checkGiven, checkList, checkOptions } from "../base/given.ts";
 import { symbolicTrace } from "../trace/tracer.ts";
 
@@ -85,6 +86,53 @@ function fusedLayer(layer: Module, bn: Module): Module | undefined {
   return isConv
     ? fuseConvBnEval(layer as Conv1d | Conv2d | Conv3d, bn as BatchNorm)
     : fuseLinearBnEval(layer as Linear, bn as BatchNorm1d);
+}
+
+/**
+ * Whether a node calls a module of the last of these classes on what a module of the first gives: `matches_module_pattern`.
+ * Classes that extend them are none of them.
+ *
+ * @example
+ * ```ts
+ * const modules = gm.namedModules();
+ * const pairs = gm.graph.nodes.filter((it) => matchesModulePattern([nn.Linear, nn.ReLU], it, modules));
+ * ```
+ */
+export function matchesModulePattern(
+  pattern: readonly Function[],
+  node: Node,
+  modules: ReadonlyMap<string, Module>,
+): boolean {
+  checkList("matchesModulePattern", "pattern", pattern);
+  checkNode("matchesModulePattern", node);
+  const [input] = node.args;
+  if (input === undefined) return false;
+  // As `zip` does, a pattern of one class asks for that of the input, and what is behind the second is not asked for.
+  return [input, node].slice(0, pattern.length).every((it, at) => {
+    return isCall(it) && modules.get(it.target)?.constructor === pattern[at];
+  });
+}
+
+/**
+ * Puts another module in the place of the one that a node calls, where it is in the module and in the map of the names:
+ * `replace_node_module`.
+ *
+ * @example
+ * ```ts
+ * const modules = gm.namedModules();
+ * replaceNodeModule(node, modules, new nn.GELU());
+ * ```
+ */
+export function replaceNodeModule(node: Node, modules: Map<string, Module>, newModule: Module): void {
+  checkNode("replaceNodeModule", node);
+  checkModule("replaceNodeModule", newModule);
+  const dot = node.target.lastIndexOf(".");
+  const parent = modules.get(node.target.slice(0, Math.max(dot, 0)));
+  if (parent === undefined) {
+    throw fxError("AttributeMissing", `there is no module around \`${node.target}\``, { node: node.name });
+  }
+  modules.set(node.target, newModule);
+  parent.attributes.set(node.target.slice(dot + 1), { kind: "module", module: newModule });
 }
 
 /**

@@ -5,11 +5,11 @@
  */
 import { SPLIT_OPTIONS, type SplitAnswer, type SplitOptions, type TagsCall } from "../../../bindings/passes.ts";
 import { fxError } from "../base/errors.ts";
-import type { GraphModule } from "../fx/graphModule.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
-import { checkFunction, checkList, checkOptions } from "../base/given.ts";
+import { checkFunction, checkGiven, checkList, checkOptions } from "../base/given.ts";
 import { isCallable } from "./toolsCommon.ts";
 
 /** How {@link splitModule} makes the parts. */
@@ -53,6 +53,38 @@ export function splitModule(
   for (const [now, before] of Object.entries(answer.qualnameMap))
     if (before !== undefined) qualnameMap?.set(now, before);
   split.meta.set("partition_names", new Set(answer.partitionNames));
+  return split;
+}
+
+/**
+ * Splits a module where the part of each node is known: `torch.fx.passes.split_module.split_module_simple`. Each node
+ * that calls something is in one.
+ *
+ * @example
+ * ```ts
+ * const [first, second] = gm.graph.nodes.filter((it) => it.op === "call_module");
+ * const split = splitModuleSimple(gm, new Map([[first, 0], [second, 1]]));
+ * ```
+ */
+export function splitModuleSimple(
+  module: GraphModule,
+  nodeToPartition: ReadonlyMap<Node, number>,
+  options: Pick<SplitModuleOptions, "partitionAffix"> = {},
+): GraphModule {
+  checkGraphModule("splitModuleSimple", module);
+  checkGiven("splitModuleSimple", nodeToPartition instanceof Map, "a Map from nodes to numbers of parts");
+  checkOptions("splitModuleSimple", options, ["partitionAffix"]);
+  const qualnameMap = new Map<string, string>();
+  const split = splitModule(module, (node) => nodeToPartition.get(node) as number, { ...options, qualnameMap });
+  // Unlike `split_module`, it leaves modules their paths.
+  for (const [name, part] of split.namedChildren()) {
+    if (!(part instanceof GraphModule)) continue;
+    for (const node of part.graph.nodes) {
+      const path = node.op === "call_module" ? qualnameMap.get(`${name}.${node.target}`) : undefined;
+      if (path !== undefined) node.target = path;
+    }
+    split.attributes.set(name, { kind: "module", module: new GraphModule(module, part.graph, part.className) });
+  }
   return split;
 }
 

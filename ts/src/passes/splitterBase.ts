@@ -13,7 +13,11 @@ import { checkGraphModule } from "../rewrite/checks.ts";
 import { checkSupport, type OperatorSupportBase, supportedNodes } from "./operatorSupport.ts";
 import { splitByTags } from "./splitModule.ts";
 import { isNodeOutputTensor } from "./toolsCommon.ts";
-import { checkList, checkOptions } from "../base/given.ts";
+import { checkFunction, checkIterable, checkList, checkOptions } from "../base/given.ts";
+import { checkNode } from "../graph/args.ts";
+import { deepCopy } from "../nn/deepCopy.ts";
+import { checkModule, type Module } from "../nn/module.ts";
+import { noGrad } from "../torch/contexts.ts";
 
 /** How a {@link Splitter} splits graphs. */
 export interface SplitterSettings extends Partial<SplitterOptions> {
@@ -44,6 +48,129 @@ export interface NodeEvent {
 }
 
 /**
+ * What happened to nodes while a graph was split, and why: `torch.fx.passes.splitter_base.NodeEventTracker`.
+ *
+ * @example
+ * ```ts
+ * splitter.tracker.printNode("add_1", { recursive: true }); // add_1: acc_del|user_needs_non_tensor relu
+ * ```
+ */
+export class NodeEventTracker {
+  readonly #events: NodeEvent[] = [];
+  readonly #byNode = new Map<string, NodeEvent[]>();
+
+  /** The events, in order. */
+  get events(): readonly NodeEvent[] {
+    return this.#events;
+  }
+
+  /** Adds an event: to which node it happened, what, and because of which other one. */
+  add(node: Node, desc: string, dep?: Node): void {
+    checkNode("add", node);
+    const event = { node, desc, dep };
+    this.#events.push(event);
+    const events = this.#byNode.get(node.name);
+    if (events === undefined) this.#byNode.set(node.name, [event]);
+    else events.push(event);
+  }
+
+  /** Prints the events of a node, on request with those of the nodes that caused them. */
+  printNode(name: string, options: PrintEventsOptions = {}): void {
+    checkOptions("printNode", options, ["recursive", "tab", "writer"]);
+    const { recursive = false, tab = "", writer = print } = options;
+    checkFunction("printNode", "writer", writer);
+    for (const event of this.#byNode.get(name) ?? []) {
+      writer(`${tab}${eventText(event)}`);
+      // A node may be the cause of itself, as PyTorch's tracker does not expect.
+      if (recursive && event.dep !== undefined && event.dep !== event.node) {
+        this.printNode(event.dep.name, { recursive, tab: `| ${tab}`, writer });
+      }
+    }
+  }
+
+  /** The texts of the events by the names of the nodes. */
+  toDict(): Map<string, string[]> {
+    return new Map(Array.from(this.#byNode, ([name, events]) => [name, events.map(eventText)]));
+  }
+
+  /** Prints all events, node by node. */
+  printAll(writer: (line: string) => void = print): void {
+    checkFunction("printAll", "writer", writer);
+    for (const name of this.#byNode.keys()) {
+      writer(`Node: ${name}:`);
+      this.printNode(name, { tab: "  ", writer });
+    }
+  }
+
+  /** The events as JSON: what PyTorch notes in its trace. */
+  dump(): string {
+    return JSON.stringify(Object.fromEntries(this.toDict()));
+  }
+}
+
+/** How {@link NodeEventTracker.printNode} prints. */
+export interface PrintEventsOptions {
+  /** Whether the events of the nodes follow that caused these. */
+  readonly recursive?: boolean;
+  /** What stands before each line. */
+  readonly tab?: string;
+  /** Takes the lines; by default the console. */
+  readonly writer?: (line: string) => void;
+}
+
+function print(line: string): void {
+  // oxlint-disable-next-line no-console -- printing is what it is for
+  console.log(line);
+}
+
+/** `add: acc_del|user_needs_non_tensor relu`: the node, what happened, and the cause, which is `#` where it is the node. */
+function eventText({ node, desc, dep }: NodeEvent): string {
+  return `${node.name}: ${desc} ${dep?.name ?? "#"}`;
+}
+
+/** How {@link generateInputsForSubmodules} keeps the inputs. */
+export interface GenerateInputsOptions {
+  /** Whether copies are kept, of inputs that the model writes to later. */
+  readonly deepcopy?: boolean;
+}
+
+/**
+ * What the sub-modules of these names are called with when the model is: `generate_inputs_for_submodules`. Of a module that
+ * stands under two names, the last one is told, and of one that is called twice the last call.
+ *
+ * @example
+ * ```ts
+ * const inputs = generateInputsForSubmodules(split, [x], ["_run_on_acc_0"]);
+ * split.getSubmodule("_run_on_acc_0").call(...(inputs.get("_run_on_acc_0") ?? []));
+ * ```
+ */
+export function generateInputsForSubmodules(
+  model: Module,
+  inputs: readonly unknown[],
+  targetSubmodules: Iterable<string>,
+  options: GenerateInputsOptions = {},
+): Map<string, readonly unknown[]> {
+  checkModule("generateInputsForSubmodules", model);
+  checkList("generateInputsForSubmodules", "inputs", inputs);
+  checkIterable("generateInputsForSubmodules", "targetSubmodules", targetSubmodules);
+  checkOptions("generateInputsForSubmodules", options, ["deepcopy"]);
+  const { deepcopy = false } = options;
+  const wanted = new Set(targetSubmodules);
+  const res = new Map<string, readonly unknown[]>();
+  const handles = [...model.namedModules()]
+    .filter(([name]) => wanted.has(name))
+    .map(([name, module]) =>
+      module.registerForwardPreHook((_, args) => void res.set(name, deepcopy ? deepCopy(args) : args)),
+    );
+  try {
+    noGrad(() => model.call(...inputs));
+  } finally {
+    for (const it of handles) it.remove();
+  }
+  return res;
+}
+
+/**
  * Splits a module into parts that an accelerator runs, `_run_on_acc_0` and so on, and parts that the CPU runs. Values that
  * are no tensors stay on one side. The sample inputs tell which values are tensors.
  *
@@ -58,8 +185,8 @@ export class Splitter {
   readonly module: GraphModule;
   /** The parts, in the order in which they run. */
   readonly subgraphs: readonly SplitterSubgraph[];
-  /** What happened to each node, in order: what FX's `NodeEventTracker` keeps. */
-  readonly events: readonly NodeEvent[];
+  /** What happened to each node. */
+  readonly tracker: NodeEventTracker = new NodeEventTracker();
   readonly #settings: SplitterSettings;
 
   constructor(
@@ -83,11 +210,13 @@ export class Splitter {
     });
     const at = (place: number): Node => before[place] as Node;
     this.subgraphs = answer.subgraphs.map(({ nodes, ...rest }) => ({ ...rest, nodes: nodes.map(at) }));
-    this.events = answer.events.map(({ node, desc, dep }) => ({
-      node: at(node),
-      desc,
-      dep: dep === null ? undefined : at(dep),
-    }));
+    for (const { node, desc, dep } of answer.events)
+      this.tracker.add(at(node), desc, dep === null ? undefined : at(dep));
+  }
+
+  /** What happened to each node, in order. */
+  get events(): readonly NodeEvent[] {
+    return this.tracker.events;
   }
 
   /** The name of the part that each node is in, by the name of the node. */

@@ -23,7 +23,7 @@ export type ModuleCheck = (graphModule: GraphModule) => void;
  * manager.addConstraint(thisBeforeThatPassConstraint(cse, deadCode));
  * ```
  */
-export function thisBeforeThatPassConstraint(first: Pass, then: Pass): PassConstraint {
+export function thisBeforeThatPassConstraint<P = Pass>(first: P, then: P): (a: unknown, b: unknown) => boolean {
   return (a, b) => a !== then || b !== first;
 }
 

@@ -108,6 +108,10 @@ export class Tracer extends TracerBase implements ModuleObserver {
   proxyBufferAttributes = false;
   /** The method of the module that is traced. */
   tracedMethod = "forward";
+  /** Whether a trace knows nothing of its values, not even their shapes. */
+  get isSymbolic(): boolean {
+    return true;
+  }
   /** Whether the shapes of parameters are constants. */
   readonly paramShapesConstant: boolean;
   /** The path and class of the module in which each node was recorded. */
@@ -120,6 +124,8 @@ export class Tracer extends TracerBase implements ModuleObserver {
   #isLocating = false;
   #level: Level;
   #paths: Map<Module, string> = new Map();
+  /** The number with which the next fresh name is tried, by its prefix. */
+  readonly #nextNumbers = new Map<string, number>();
   #tensorPaths: Map<Tensor, string> | undefined;
   #parameters = new Map<string, TracedValue>();
   #calls = new Map<string, number>();
@@ -151,6 +157,23 @@ export class Tracer extends TracerBase implements ModuleObserver {
         help: "assign it to a public field of the module that calls it; private fields (#name) and closures are not seen",
       },
     );
+  }
+
+  /**
+   * A name that begins so and that the root has nothing under: `prefix0`, or with the number after the last one that was given.
+   *
+   * @example
+   * ```ts
+   * tracer.root.registerBuffer(tracer.getFreshQualname("_buffer"), tensor([1]));
+   * ```
+   */
+  getFreshQualname(prefix: string): string {
+    checkText("getFreshQualname", "the prefix", prefix);
+    const isFree = (name: string): boolean => this.root.findAttribute(name) === undefined && !(name in this.root);
+    let count = isFree(`${prefix}0`) ? 0 : (this.#nextNumbers.get(prefix) ?? 0);
+    while (!isFree(`${prefix}${count}`)) count++;
+    this.#nextNumbers.set(prefix, count === 0 ? 0 : count + 1);
+    return `${prefix}${count}`;
   }
 
   /** Records the call of a module: as one node where it is a leaf, else by running its `forward`. */
@@ -343,9 +366,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
 
   /** Adds something to the root, under a name with the next free number. */
   #add(name: string, attribute: Attribute): string {
-    let count = 0;
-    while (this.root.findAttribute(`${name}${count}`) !== undefined) count++;
-    const path = `${name}${count}`;
+    const path = this.getFreshQualname(name);
     this.root.attributes.set(path, attribute);
     this.added.add(path);
     return path;
@@ -486,6 +507,31 @@ export class Tracer extends TracerBase implements ModuleObserver {
 }
 
 let active: Tracer | undefined;
+
+/**
+ * Whether something is traced now, by `symbolicTrace` or by `exportProgram`: `torch.fx._symbolic_trace.is_fx_tracing`.
+ *
+ * @example
+ * ```ts
+ * const scale = isFxTracing() ? 1 : measured(x);
+ * ```
+ */
+export function isFxTracing(): boolean {
+  return active !== undefined;
+}
+
+/**
+ * Whether something is traced now on values of which nothing is known, as `symbolicTrace` does and `exportProgram` does not:
+ * `torch.fx._symbolic_trace.is_fx_symbolic_tracing`.
+ *
+ * @example
+ * ```ts
+ * if (!isFxSymbolicTracing()) console.log(x.shape);
+ * ```
+ */
+export function isFxSymbolicTracing(): boolean {
+  return active?.isSymbolic === true;
+}
 
 /** The tracer that traces now. */
 export function activeTracer(): Tracer | undefined {

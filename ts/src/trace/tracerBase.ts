@@ -17,7 +17,7 @@ import { Module } from "../nn/module.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { isProxy, nodeOf, proxyOf, type TracedValue } from "./proxy.ts";
 import type { Recorder } from "../record/record.ts";
-import { checkFunctional } from "./mutable.ts";
+import { checkForMutableOperation } from "../fx/operatorSignatures.ts";
 import { traceError } from "../record/stack.ts";
 import { isWrapped } from "../functions/wrap.ts";
 
@@ -51,7 +51,7 @@ export abstract class TracerBase implements Recorder {
     name?: string,
     type?: string,
   ): Node {
-    if (op === "call_function" && this.checkMutableOperations) checkFunctional(target, kwargs);
+    if (op === "call_function" && this.checkMutableOperations) checkForMutableOperation(target, args, kwargs);
     const node = this.graph.createNode(op, target, args, kwargs, name, type);
     if (op === "call_function" && isWrapped(target)) node.meta.set("is_wrapped", true);
     return node;
