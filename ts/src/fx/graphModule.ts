@@ -62,12 +62,17 @@ export class GraphModule extends Module {
     checkGiven("GraphModule", graph instanceof Graph, "a Graph");
     const paths = new Set<string>();
     for (const { op, target } of graph.nodes) if (op === "get_attr" || op === "call_module") paths.add(target);
-    // Shallow paths first, so that a module is there before something is put into it.
-    const byDepth: string[][] = [];
-    for (const path of paths) (byDepth[depthOf(path)] ??= []).push(path);
     const [sources, holders] = [new Map<string, Module | undefined>(), new Map<string, Module>()];
-    const find = root instanceof Module ? (path: string) => attributeAt(root, path, sources) : undefined;
-    for (const same of byDepth) for (const path of same ?? []) this.#adopt(root, path, find, holders);
+    if (root instanceof Module) {
+      // In the order of the nodes, as torch.fx has it: a module takes the place of one that was made for what is in it.
+      const find = (path: string): Attribute | undefined => attributeAt(root, path, sources);
+      for (const path of paths) this.#adopt(root, path, find, holders);
+    } else {
+      // Shallow paths first, so that a module is there before something is put into it.
+      const byDepth: string[][] = [];
+      for (const path of paths) (byDepth[depthOf(path)] ??= []).push(path);
+      for (const same of byDepth) for (const path of same ?? []) this.#adopt(root, path, undefined, holders);
+    }
     graph.owningModule = this;
   }
 
@@ -245,7 +250,12 @@ export class GraphModule extends Module {
     }
     const holder = at < 0 ? this : this.#holder(path.slice(0, at), holders);
     if (attribute !== undefined) {
-      if (!holder.attributes.has(name)) holder.attributes.set(name, attribute);
+      const before = holder.attributes.get(name);
+      if (before === undefined || (before.kind === "module" && attribute.kind === "module")) {
+        holder.attributes.set(name, attribute);
+        // What was put into the one that stood there before is in this one.
+        if (before !== undefined) forgetBelow(holders, path);
+      }
     } else if (property !== undefined) {
       if (name in holder) {
         throw fxError("GraphArgument", `the property \`${path}\` of the root is called as a member of GraphModule is`, {
@@ -278,6 +288,11 @@ function attributeAt(root: Module, path: string, modules: Map<string, Module | u
     modules.set(parent, found?.kind === "module" ? found.module : undefined);
   }
   return modules.get(parent)?.attributes.get(path.slice(at + 1)) ?? root.findAttribute(path);
+}
+
+/** Forgets the modules at a path and below it. */
+function forgetBelow(holders: Map<string, Module>, path: string): void {
+  for (const it of holders.keys()) if (it === path || it.startsWith(`${path}.`)) holders.delete(it);
 }
 
 function depthOf(path: string): number {

@@ -25,16 +25,21 @@ export interface FoldOptions {
 
 /** A module whose constant part is a module of its own, which runs once, before the first call. */
 export class FoldedGraphModule extends GraphModule {
-  /** Computes what depends on constants alone; `undefined` where nothing does. */
-  readonly constSubgraphModule: GraphModule | undefined;
   /** The attribute that the graph reads the results from. */
   readonly fxConstFoldedAttrsName: string | undefined;
   #hasFoldingBeenRun = false;
 
   constructor(root: Root = {}, graph?: Graph, constSubgraphModule?: GraphModule, attrsName?: string) {
     super(root, graph, "FoldedGraphModule");
-    this.constSubgraphModule = constSubgraphModule;
+    // States have PyTorch's names.
+    if (constSubgraphModule !== undefined) this.addModule("const_subgraph_module", constSubgraphModule);
     this.fxConstFoldedAttrsName = attrsName;
+  }
+
+  /** Computes what depends on constants alone; `undefined` where nothing does. */
+  get constSubgraphModule(): GraphModule | undefined {
+    const found = this.attributes.get("const_subgraph_module");
+    return found?.kind === "module" ? (found.module as GraphModule) : undefined;
   }
 
   /** Whether the constant part was run. */
@@ -44,8 +49,9 @@ export class FoldedGraphModule extends GraphModule {
 
   /** Runs the constant part, unless it was run, and keeps its results. */
   runFolding(): void {
-    if (this.#hasFoldingBeenRun || this.constSubgraphModule === undefined) return;
-    const results = this.constSubgraphModule.forward();
+    const { constSubgraphModule } = this;
+    if (this.#hasFoldingBeenRun || constSubgraphModule === undefined) return;
+    const results = constSubgraphModule.forward();
     this.#hasFoldingBeenRun = true;
     const module = Array.isArray(results) ? new ParameterList(results.map(parameterOf)) : undefined;
     this.attributes.set(

@@ -239,6 +239,15 @@ export class GraphAppendingTracer extends TracerBase {
   }
 }
 
+/** What appends to each graph: values of one graph go together. */
+const appending = new WeakMap<Graph, GraphAppendingTracer>();
+
+function appendingTo(graph: Graph): GraphAppendingTracer {
+  let res = appending.get(graph);
+  if (res === undefined) appending.set(graph, (res = new GraphAppendingTracer(graph)));
+  return res;
+}
+
 interface ProxyConstructor {
   /** A traced value around a node; without a tracer its uses are appended to the node's graph. */
   new (node: Node, tracer?: TracerBase): TracedValue;
@@ -262,7 +271,7 @@ export const Proxy: ProxyConstructor = Object.defineProperty(
   function construct(node: Node, tracer?: TracerBase) {
     checkGiven("Proxy", isNode(node), "a Node", "symbolicTrace makes traced values; take them as arguments");
     checkGiven("Proxy", tracer === undefined || tracer instanceof TracerBase, "a tracer behind the node");
-    return (tracer ?? new GraphAppendingTracer(node.graph)).proxy(node);
+    return (tracer ?? appendingTo(node.graph)).proxy(node);
   },
   Symbol.hasInstance,
   { value: isProxy },
