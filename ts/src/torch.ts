@@ -173,14 +173,16 @@ function tensorGiven(what: string, input: Tensor): Tensor {
 export const torch: Torch = Object.freeze({
   // Members that are missing are answered by the end of the prototypes.
   __proto__: answeringPythonNames("torch", {
-    nn: 'import { nn } from "tracefx"',
-    optim: 'import { optim } from "tracefx"',
-    fx: 'import { symbolicTrace, Graph, GraphModule, Interpreter } from "tracefx"',
-    export: 'import { exportProgram, Dim, load, save } from "tracefx"',
-    compile: 'import { compile } from "tracefx"',
-    load: 'import { load, loadCheckpoint } from "tracefx"',
-    save: 'import { save } from "tracefx"',
-    Tensor: 'import { Tensor } from "tracefx"',
+    advice: {
+      nn: 'import { nn } from "tracefx"',
+      optim: 'import { optim } from "tracefx"',
+      fx: 'import { symbolicTrace, Graph, GraphModule, Interpreter } from "tracefx"',
+      export: 'import { exportProgram, Dim, load, save } from "tracefx"',
+      compile: 'import { compile } from "tracefx"',
+      load: 'import { load, loadCheckpoint } from "tracefx"',
+      save: 'import { save } from "tracefx"',
+      Tensor: 'import { Tensor } from "tracefx"',
+    },
   }),
   ...OPERATORS.torch,
   ...composedFunctions,

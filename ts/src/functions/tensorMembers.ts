@@ -21,7 +21,7 @@ import {
 import { type Recorder, recorderOf } from "../record/record.ts";
 import { enter, isEntryWanted, leave } from "../record/stack.ts";
 import { getItem, type IndexedValue, type IndexPart, setItem } from "./indexing.ts";
-import { refusePythonName } from "../base/pythonNames.ts";
+import { answerMembersOf, refusePythonName } from "../base/pythonNames.ts";
 import { checkShape, Tensor } from "../tensor/tensor.ts";
 import { unknownOption } from "../base/given.ts";
 
@@ -226,6 +226,7 @@ export function installMembers(): void {
   defineMember("set", { value: set, writable: true });
   defineMember(Symbol.iterator, { value: iterate, writable: true });
   Object.setPrototypeOf(Tensor.prototype, positions);
+  answerMembersOf(Tensor);
 }
 
 function get(this: Tensor, ...parts: unknown[]): unknown {
@@ -250,18 +251,18 @@ function* iterate(this: Tensor): Generator<Tensor> {
 
 const POSITION = /^(?:0|-?[1-9]\d*)$/;
 
-/** The end of the chain of prototypes, which only properties reach that tensors do not have: `x[0]` and `x[-1]`. */
 /** What tensors of Python have, and what does it here. */
 const ADVICE = {
   numpy: "`x.data` has the elements in a typed array, and `x.toArray()` in nested arrays",
   cuda: "there is one device, the CPU",
 };
 
+/** The end of the chain of prototypes, which only properties reach that tensors do not have: `x[0]` and `x[-1]`. */
 const positions: object = new Proxy(Object.create(Object.prototype) as object, {
   get(target, key, receiver: unknown) {
     if (typeof key === "string" && receiver instanceof Tensor && POSITION.test(key))
       return getItem(receiver, Number(key));
-    refusePythonName("a Tensor", key, receiver as object, ADVICE);
+    refusePythonName("a Tensor", key, receiver as object, { advice: ADVICE });
     return Reflect.get(target, key, receiver) as unknown;
   },
   set(target, key, value: unknown, receiver: unknown) {

@@ -7,6 +7,7 @@
  */
 import { checkGiven, checkPath } from "../base/given.ts";
 import { fxError } from "../base/errors.ts";
+import { answerMembersOf } from "../base/pythonNames.ts";
 import { holderOf, propertyHolder } from "../graph/attribute.ts";
 import { Interpreter } from "./interpreter.ts";
 import { BEGIN_COPY, deepCopy } from "../nn/deepCopy.ts";
@@ -277,6 +278,8 @@ export class GraphModule extends Module {
     return holder;
   }
 }
+
+answerMembersOf(GraphModule);
 
 /** The attribute at a dotted path, as `findAttribute` finds it; the modules on the way are looked for once. */
 function attributeAt(root: Module, path: string, modules: Map<string, Module | undefined>): Attribute | undefined {

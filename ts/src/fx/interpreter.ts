@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { answeringPythonNames, checkOverrides } from "../base/pythonNames.ts";
+import { answeringPythonNames, checkOverrides, checkOverriding } from "../base/pythonNames.ts";
 import { addContext, fxError } from "../base/errors.ts";
 import { callMethod } from "../functions/methods.ts";
 import { type CallArguments, joinArguments } from "../base/naming.ts";
@@ -152,6 +152,7 @@ export class Interpreter {
     checkOptions("runWith", options, RUN_OPTIONS);
     const { initialEnv, enableIoProcessing = true } = options;
     checkList("runWith", "args", args);
+    checkOverriding(this, Interpreter);
     checkGiven(
       "runWith",
       initialEnv === undefined || initialEnv instanceof Map,

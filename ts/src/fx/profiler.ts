@@ -4,6 +4,7 @@
  * @module
  */
 import { fxError } from "../base/errors.ts";
+import { answerMembersOf } from "../base/pythonNames.ts";
 import type { GraphModule } from "./graphModule.ts";
 import type { Node } from "../graph/node.ts";
 import { formatTable } from "../graph/textTable.ts";
@@ -105,3 +106,5 @@ export class ProfilingInterpreter extends Interpreter {
     return formatTable(["Op type", "Op", "Average runtime (ms)", "Pct total runtime"], rows);
   }
 }
+
+answerMembersOf(ProfilingInterpreter);

@@ -20,7 +20,7 @@ import { findProblems } from "./lint.ts";
 import { Node } from "./node.ts";
 import type { Opcode } from "../base/opcode.ts";
 import { formatGraph, formatTabular, tabularRows } from "./print.ts";
-import { answeringPythonNames } from "../base/pythonNames.ts";
+import { answeringPythonNames, answerMembersOf, checkOverriding } from "../base/pythonNames.ts";
 import { isOutermost } from "../base/inspect.ts";
 import { createSizeNode, createStorageOffsetNode, createStrideNode, materializeSymints } from "./symints.ts";
 import type { NamedTarget } from "./target.ts";
@@ -218,6 +218,7 @@ export class Graph extends EditableGraph {
       "a CodeGen",
       "new CodeGen() is the one that graphs begin with",
     );
+    checkOverriding(codegen, CodeGen);
     this.#codegen = codegen;
     this.#bodyTransformer = undefined;
   }
@@ -289,9 +290,10 @@ export class Graph extends EditableGraph {
 Object.setPrototypeOf(
   EditableGraph.prototype,
   answeringPythonNames("a Graph", {
-    python_code: "`graph.generateCode()` gives JavaScript, and `gm.code` its text",
+    advice: { python_code: "`graph.generateCode()` gives JavaScript, and `gm.code` its text" },
   }),
 );
+answerMembersOf(Graph);
 
 /**
  * Refuses what is no graph, such as the module that has one.

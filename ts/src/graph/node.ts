@@ -29,7 +29,7 @@ import { isPlaced } from "./order.ts";
 import type { Opcode } from "../base/opcode.ts";
 import { formatNode, type FormatOptions } from "./print.ts";
 import { isOutermost } from "../base/inspect.ts";
-import { answeringPythonNames } from "../base/pythonNames.ts";
+import { answeringPythonNames, answerMembersOf } from "../base/pythonNames.ts";
 import { targetOf, type NamedTarget } from "./target.ts";
 import { Tuple } from "../base/values.ts";
 import { checkFunction, checkOptions } from "../base/given.ts";
@@ -278,6 +278,7 @@ export class Node extends HiddenState {
 }
 
 Object.setPrototypeOf(NodeBase.prototype, answeringPythonNames("a Node"));
+answerMembersOf(Node);
 
 /** Throws where what `what` is given is no node, or is of another graph, or was erased. */
 export function checkMember(graph: EditableGraph, node: Node, what = "the graph"): void {

@@ -139,7 +139,7 @@ class Walk implements IterableIterator<Node> {
   }
 }
 
-Object.setPrototypeOf(NodeList.prototype, answeringPythonNames("a NodeList"));
+Object.setPrototypeOf(NodeList.prototype, answeringPythonNames("a NodeList", { positions: true }));
 
 /** Whether a value is a graph: what has nodes in their order. */
 export function isGraph(value: unknown): boolean {

@@ -5,6 +5,7 @@
  */
 import { isObject } from "../base/objects.ts";
 import { checkGiven } from "../base/given.ts";
+import { answerMembersOf } from "../base/pythonNames.ts";
 import { respellModules } from "../graph/spelling.ts";
 import type { Module } from "./module.ts";
 
@@ -37,6 +38,7 @@ export function markContainer(classes: Readonly<Record<string, ModuleClass>>): v
 function remember(classes: Readonly<Record<string, ModuleClass>>): void {
   for (const [name, it] of Object.entries(classes)) {
     names.set(it, name);
+    answerMembersOf(it);
     if (!byName.has(name)) byName.set(name, it);
   }
 }

@@ -8,8 +8,8 @@
  *
  * @module
  */
-import { CALLABLE_OBJECT } from "../base/objects.ts";
-import { answeringPythonNames } from "../base/pythonNames.ts";
+import { CALLABLE_OBJECT, isPlainFunction } from "../base/objects.ts";
+import { answeringPythonNames, checkMethod, checkOverrides } from "../base/pythonNames.ts";
 import type { DType } from "../../../bindings/dtypes.ts";
 import { fxError } from "../base/errors.ts";
 import { isOptions, splitArguments } from "../base/naming.ts";
@@ -156,7 +156,10 @@ const HANDLER: ProxyHandler<Module> = {
   },
   defineProperty(raw, key, descriptor) {
     if (key === "attributes") throw attributesTaken();
-    if (typeof key === "string" && "value" in descriptor && register(raw, key, descriptor.value)) return true;
+    if (typeof key === "string" && "value" in descriptor) {
+      if (isPlainFunction(descriptor.value)) checkMethod(key, raw.constructor.name, Module);
+      if (register(raw, key, descriptor.value)) return true;
+    }
     return Reflect.defineProperty(raw, key, descriptor);
   },
   deleteProperty(raw, key) {
@@ -274,6 +277,7 @@ export class Module extends Callable {
 
   constructor(...given: readonly []) {
     super();
+    checkOverrides(new.target, Module);
     if (given.length > 0) checkNoArguments(builtinNameOf(new.target) ?? new.target.name, given);
     const self = new globalThis.Proxy<Module>(this, HANDLER);
     const dispatch: Forward = (...args) => {
@@ -586,7 +590,10 @@ export class Module extends Callable {
   }
 }
 
-Object.setPrototypeOf(Module.prototype, answeringPythonNames("a Module"));
+Object.setPrototypeOf(
+  Module.prototype,
+  answeringPythonNames((module) => (module as Module).className),
+);
 
 /** Calls a module from code of this package: what is recorded was called where that code was. */
 export function callFromInside(module: Module, ...args: readonly unknown[]): unknown {

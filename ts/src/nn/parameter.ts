@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { answerMembersOf } from "../base/pythonNames.ts";
 import { shareStorage, Tensor } from "../tensor/tensor.ts";
 import { checkGiven, checkOptions } from "../base/given.ts";
 
@@ -36,3 +37,5 @@ export class Parameter extends Tensor {
     return `Parameter containing:\n${super.toString()}`;
   }
 }
+
+answerMembersOf(Parameter);

@@ -9,6 +9,7 @@ import { isNode, checkNode } from "../graph/args.ts";
 import type { Node } from "../graph/node.ts";
 import type { Module } from "../nn/module.ts";
 import { type FxError, fxError } from "../base/errors.ts";
+import { checkOverrides } from "../base/pythonNames.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
 import { checkFunction } from "../base/given.ts";
 import { dtypeOf, getNodeTarget, isCallable } from "./toolsCommon.ts";
@@ -46,6 +47,7 @@ export class OperatorSupport implements OperatorSupportBase {
   readonly #table: ReadonlyMap<string, SupportedArgumentDTypes>;
 
   constructor(table: { readonly [target: string]: SupportedArgumentDTypes } = {}) {
+    checkOverrides(new.target, OperatorSupport);
     if (typeof table !== "object" || table === null || Array.isArray(table)) throw noTable("of targets");
     for (const [target, dtypes] of Object.entries(table)) if (!isDTypes(dtypes)) throw noTable(`at ${target}`);
     this.#table = new Map(Object.entries(table));

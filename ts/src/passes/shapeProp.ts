@@ -7,6 +7,7 @@ import { isOptions } from "../base/naming.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
 import { type Node, noteVal } from "../graph/node.ts";
 import { fxError } from "../base/errors.ts";
+import { answerMembersOf } from "../base/pythonNames.ts";
 import { isVal, SymExpr, TensorMeta, type Val, ValSequence } from "../graph/val.ts";
 import { Float, ValueTuple } from "../base/values.ts";
 import { checkOptions } from "../base/given.ts";
@@ -88,6 +89,8 @@ export class ShapeProp extends Interpreter {
     return value;
   }
 }
+
+answerMembersOf(ShapeProp);
 
 /** Notes what else there is to say of a tensor. */
 function tellTensor(meta: Map<string, unknown>): void {

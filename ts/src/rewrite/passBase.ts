@@ -5,6 +5,7 @@
  */
 import type { LeftOut } from "../../../bindings/passes.ts";
 import { checkFunction } from "../base/given.ts";
+import { checkOverriding } from "../base/pythonNames.ts";
 import { GraphModule } from "../fx/graphModule.ts";
 
 export type { LeftOut };
@@ -37,6 +38,7 @@ export interface PassResult {
 export abstract class PassBase {
   /** Runs the pass between its checks: what calling the pass does in PyTorch. */
   run(graphModule: GraphModule): PassResult | undefined {
+    checkOverriding(this, PassBase);
     this.requires(graphModule);
     const result = this.call(graphModule);
     this.ensures(graphModule);

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { checkOverrides } from "../base/pythonNames.ts";
+import { answerMembersOf, checkOverrides, checkOverriding } from "../base/pythonNames.ts";
 import { type FxError, fxError } from "../base/errors.ts";
 import { splitArguments } from "../base/naming.ts";
 import type { Arg, ArgInput } from "../graph/args.ts";
@@ -218,6 +218,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
   /** Traces a module or a function into a graph. */
   trace(root: Traceable, options: TraceOptions = {}): Graph {
     checkOptions("trace", options, TRACE_OPTIONS);
+    checkOverriding(this, Tracer);
     checkTraceable("trace", root);
     this.root = root instanceof Module ? root : (options.root ?? new Module());
     this.#enter(new Level(new Graph(), undefined));
@@ -505,6 +506,8 @@ export class Tracer extends TracerBase implements ModuleObserver {
     return (this.#tensorPaths = res);
   }
 }
+
+answerMembersOf(Tracer);
 
 let active: Tracer | undefined;
 

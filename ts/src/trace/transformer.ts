@@ -5,6 +5,7 @@
  * @module
  */
 import { fxError } from "../base/errors.ts";
+import { answerMembersOf } from "../base/pythonNames.ts";
 import { checkArguments, checkList, checkPath, checkText } from "../base/given.ts";
 import type { CallArguments } from "../base/naming.ts";
 import type { Arg, ArgInput } from "../graph/args.ts";
@@ -207,3 +208,5 @@ export class Transformer extends Interpreter {
     }
   }
 }
+
+answerMembersOf(Transformer);

@@ -27,6 +27,22 @@ test("Node's console shows the text that PyTorch prints", () => {
   expect(inspect(program)).toBe("ExportedProgram(disposed)");
 });
 
+test("containers are shown, alone and within other values", () => {
+  const seq = new nn.Sequential(new nn.ReLU());
+  expect(inspect(seq)).toBe("Sequential(\n  (0): ReLU()\n)");
+  const list = new nn.ModuleList([new nn.ReLU()]);
+  const parameters = new nn.ParameterList([torch.ones([2])]);
+  expect(inspect({ list })).toContain("ModuleList(\n");
+  expect(inspect([parameters, 1])).toContain("ParameterList(");
+  expect(inspect(new Error("x", { cause: seq }))).toContain("(0): ReLU()");
+  class Own extends nn.Module {
+    at(): number {
+      return 1;
+    }
+  }
+  expect(inspect(new Own())).toBe("Own()");
+});
+
 test("a node shows its line, and within other values its name", () => {
   const { graph } = symbolicTrace(new nn.ReLU());
   const relu = graph.find("relu") as Node;

@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import {
+  CodeGen,
   exportProgram,
   Graph,
   GraphModule,
@@ -7,6 +8,7 @@ import {
   Interpreter,
   nn,
   type Node,
+  OperatorSupport,
   symbolicTrace,
   type Tensor,
   torch,
@@ -57,7 +59,53 @@ test("what PyTorch has in other places is told where it is", () => {
 
 test("positions of lists are answered, where JavaScript would say nothing", () => {
   expect(read(new Graph().nodes, "0")).toThrow("write at(0)");
-  expect(read(new nn.Sequential(new nn.ReLU()), "-1")).toThrow("write at(-1)");
+  expect(read(new Graph().nodes, "-1")).toThrow("write at(-1)");
+});
+
+test("positions of containers are what they are in JavaScript, so that loops end and consoles look into them", () => {
+  const list = new nn.ParameterList([torch.ones([1])]);
+  for (const it of [new nn.Sequential(new nn.ReLU()), new nn.ModuleList([new nn.ReLU()]), list]) {
+    expect(Reflect.get(it, "0")).toBeDefined();
+    expect([Reflect.get(it, "1"), Reflect.get(it, "-1")]).toEqual([undefined, undefined]);
+  }
+});
+
+test("everything is an object", () => {
+  const gm = symbolicTrace(new nn.ReLU());
+  const program = exportProgram(new nn.ReLU(), [torch.ones([1])]);
+  const objects = [gm, gm.graph, gm.graph.nodes, gm.graph.nodes.at(0), new nn.ReLU(), torch, torch.ones([1])];
+  for (const it of [...objects, program, program.graphSignature, new Interpreter(gm), new Tracer()]) {
+    expect(it instanceof Object, String(it)).toBe(true);
+  }
+});
+
+test("what a class of one's own has is not meant, whatever its spelling", () => {
+  class Net extends nn.Module {
+    maxLen = 3;
+    get inDim(): number {
+      return 2;
+    }
+    override forward(x: Tensor): Tensor {
+      return x;
+    }
+  }
+  class Wide extends nn.Linear {
+    maxLen = 3;
+  }
+  class Run extends Interpreter {
+    maxLen = 3;
+  }
+  const gm = symbolicTrace(new Net());
+  gm.addModule("maxLen", new nn.ReLU());
+  for (const it of [new Net(), new Wide(1, 1), new Run(gm), gm]) expect(Reflect.get(it, "max_len")).toBeUndefined();
+  expect(Reflect.get(new Net(), "in_dim")).toBeUndefined();
+  expect(read(new Net(), "extra_repr")).toThrow("Net has no member `extra_repr`");
+  expect(read(new nn.Linear(1, 1), "in_features")).toThrow("did you mean `inFeatures`?");
+  expect(read(new nn.Conv2d(1, 1, 1), "kernel_size")).toThrow("Conv2d has no member `kernel_size`");
+  const ofFunction = symbolicTrace((x: Tensor) => x.relu());
+  expect(read(ofFunction, "add_module")).toThrow("GraphModule has no member `add_module`");
+  const parameter = new nn.Parameter(torch.ones([1]));
+  expect(read(parameter, "requires_grad")).toThrow("did you mean `requiresGrad`?");
 });
 
 test("other members that are missing stay missing", async () => {
@@ -100,4 +148,50 @@ test("methods that would override nothing are refused", () => {
   expect(() => new Shapes(gm)).toThrow("did you mean `runNode`?");
   expect(() => new Deeper(gm)).toThrow("Deeper overrides `run_node`, which Interpreter does not call");
   expect(() => new Leafless()).toThrow("did you mean `isLeafModule`?");
+});
+
+test("they are refused of all classes that are there to be extended", () => {
+  class Shown extends nn.Module {
+    extra_repr(): string {
+      return "";
+    }
+  }
+  expect(() => new Shown()).toThrow("Shown overrides `extra_repr`, which Module does not call");
+  class Written extends CodeGen {
+    gen_fn_def(): string[] {
+      return [];
+    }
+  }
+  expect(() => new Graph().setCodegen(new Written())).toThrow("did you mean `genFnDef`?");
+  class Supports extends OperatorSupport {
+    is_node_supported(): boolean {
+      return false;
+    }
+  }
+  expect(() => new Supports()).toThrow("did you mean `isNodeSupported`?");
+});
+
+test("fields are methods where they are functions", () => {
+  class Leafless extends Tracer {
+    is_leaf_module = (): boolean => false;
+  }
+  class Shapes extends Interpreter {
+    run_node = (): number => 1;
+  }
+  class Shown extends nn.Module {
+    extra_repr = (): string => "";
+  }
+  const gm = symbolicTrace(new nn.ReLU());
+  expect(() => new Leafless().trace(new nn.ReLU())).toThrow("Leafless overrides `is_leaf_module`");
+  expect(() => new Shapes(gm).run(torch.ones([1]))).toThrow("did you mean `runNode`?");
+  expect(() => new Shown()).toThrow("did you mean `extraRepr`?");
+});
+
+test("what is no method overrides none", () => {
+  class Fetching extends Interpreter {
+    get fetch_attr(): number {
+      return 1;
+    }
+  }
+  expect(new Fetching(symbolicTrace(new nn.ReLU())).fetch_attr).toBe(1);
 });
