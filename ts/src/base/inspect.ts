@@ -10,6 +10,20 @@ const INSPECT: symbol = Symbol.for("nodejs.util.inspect.custom");
 /** What {@link INSPECT} is given: how many levels are still to be shown, and the settings, with all of them. */
 type Inspect = (this: object, depth: number, options: { readonly depth?: number | null }) => unknown;
 
+/** The methods of our own classes. Those of others are for Node alone, and may need what only Node gives them. */
+const shown = new WeakSet<Inspect>();
+
+/** Notes that browsers' consoles show what this method gives, too. */
+export function shownBy<T extends Inspect>(inspect: T): T {
+  shown.add(inspect);
+  return inspect;
+}
+
+/** Notes the same of what objects of these classes show. */
+export function showThemselves(...classes: readonly { readonly prototype: object }[]): void {
+  for (const { prototype } of classes) shownBy(Reflect.get(prototype, INSPECT) as Inspect);
+}
+
 /** Whether a console shows the value by itself, and not within another one. */
 export function isOutermost(depth: number, options: { readonly depth?: number | null }): boolean {
   return options?.depth === undefined || depth === options.depth;
@@ -26,14 +40,22 @@ interface ConsoleFormatter {
 
 const FORMATTER: ConsoleFormatter = {
   header(value) {
-    const isObject = (typeof value === "object" && value !== null) || typeof value === "function";
-    const inspect = isObject ? (Reflect.get(value, INSPECT) as Inspect | undefined) : undefined;
-    if (inspect === undefined) return null;
-    const text = inspect.call(value as object, 2, { depth: 2 });
+    const text = textOf(value);
     return typeof text === "string" ? ["div", { style: "white-space: pre-wrap; font-family: monospace" }, text] : null;
   },
   hasBody: () => false,
 };
+
+/** What an object of one of our classes shows; of prototypes, which have nothing to show, and of all others nothing. */
+function textOf(value: unknown): unknown {
+  if ((typeof value !== "object" || value === null) && typeof value !== "function") return undefined;
+  try {
+    const inspect = Reflect.get(value, INSPECT) as Inspect;
+    return shown.has(inspect) ? inspect.call(value, 2, { depth: 2 }) : undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 /**
  * Has the consoles of browsers show graphs, nodes, tensors, modules and programs as Node's console does. The browser asks for

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { isOutermost } from "../base/inspect.ts";
+import { isOutermost, showThemselves } from "../base/inspect.ts";
 import { answeringPythonNames } from "../base/pythonNames.ts";
 import type { Bytes } from "../base/bytes.ts";
 import { PRECISIONS, RUN_MODES } from "../../../bindings/command.ts";
@@ -565,6 +565,7 @@ export class ExportedProgram implements Disposable {
 }
 
 Object.setPrototypeOf(ExportedProgram.prototype, answeringPythonNames("an ExportedProgram"));
+showThemselves(ExportedProgram);
 
 for (const name of [
   "graphModule",

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { showThemselves } from "../base/inspect.ts";
 import { answeringPythonNames } from "../base/pythonNames.ts";
 import { fxError } from "../base/errors.ts";
 import type { ReplaceHook } from "../graph/hooks.ts";
@@ -271,6 +272,7 @@ export class GraphSignature {
 }
 
 Object.setPrototypeOf(GraphSignature.prototype, answeringPythonNames("a GraphSignature"));
+showThemselves(GraphSignature);
 
 /** Whether an output goes to the user; a loss does. */
 export function isUserOutput(spec: OutputSpec): boolean {

@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { showThemselves } from "../base/inspect.ts";
 import { fxError, type FxError } from "../base/errors.ts";
 import { type NumberKind, SymbolicNumber } from "../base/symbolic.ts";
 import { formatExpression, kindOfExpression } from "../graph/expression.ts";
@@ -303,6 +304,8 @@ export class TracedNumber extends SymbolicNumber {
     return this.compute(`operator.${name}`, [this, other]) as T;
   }
 }
+
+showThemselves(TracedTensor, TracedNumber);
 
 /** A size: a number, or one that is traced. */
 export type Size = number | TracedNumber;

@@ -21,7 +21,7 @@ import { Node } from "./node.ts";
 import type { Opcode } from "../base/opcode.ts";
 import { formatGraph, formatTabular, tabularRows } from "./print.ts";
 import { answeringPythonNames, answerMembersOf, checkOverriding } from "../base/pythonNames.ts";
-import { isOutermost } from "../base/inspect.ts";
+import { isOutermost, showThemselves } from "../base/inspect.ts";
 import { createSizeNode, createStorageOffsetNode, createStrideNode, materializeSymints } from "./symints.ts";
 import type { NamedTarget } from "./target.ts";
 import type { SymInt } from "./val.ts";
@@ -293,6 +293,7 @@ Object.setPrototypeOf(
     advice: { python_code: "`graph.generateCode()` gives JavaScript, and `gm.code` its text" },
   }),
 );
+showThemselves(Graph);
 answerMembersOf(Graph);
 
 /**

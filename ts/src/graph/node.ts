@@ -28,7 +28,7 @@ import { HiddenState, NO_ARGS, NO_INPUTS, stateOf } from "./nodeState.ts";
 import { isPlaced } from "./order.ts";
 import type { Opcode } from "../base/opcode.ts";
 import { formatNode, type FormatOptions } from "./print.ts";
-import { isOutermost } from "../base/inspect.ts";
+import { isOutermost, showThemselves } from "../base/inspect.ts";
 import { answeringPythonNames, answerMembersOf } from "../base/pythonNames.ts";
 import { targetOf, type NamedTarget } from "./target.ts";
 import { Tuple } from "../base/values.ts";
@@ -278,6 +278,7 @@ export class Node extends HiddenState {
 }
 
 Object.setPrototypeOf(NodeBase.prototype, answeringPythonNames("a Node"));
+showThemselves(Node);
 answerMembersOf(Node);
 
 /** Throws where what `what` is given is no node, or is of another graph, or was erased. */

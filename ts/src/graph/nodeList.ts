@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { showThemselves } from "../base/inspect.ts";
 import { answeringPythonNames } from "../base/pythonNames.ts";
 import type { Node } from "./node.ts";
 import { nodeOf, type NodeState } from "./nodeState.ts";
@@ -110,6 +111,8 @@ export class NodeList implements Iterable<Node> {
     return new Walk(this.#order, this.#order.last, false);
   }
 }
+
+showThemselves(NodeList);
 
 /** An iterator by hand: it takes a fraction of the time that a generator takes. */
 class Walk implements IterableIterator<Node> {

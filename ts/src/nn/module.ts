@@ -8,6 +8,7 @@
  *
  * @module
  */
+import { showThemselves } from "../base/inspect.ts";
 import { CALLABLE_OBJECT, isPlainFunction } from "../base/objects.ts";
 import { answeringPythonNames, checkMethod, checkOverrides } from "../base/pythonNames.ts";
 import type { DType } from "../../../bindings/dtypes.ts";
@@ -594,6 +595,7 @@ Object.setPrototypeOf(
   Module.prototype,
   answeringPythonNames((module) => (module as Module).className),
 );
+showThemselves(Module);
 
 /** Calls a module from code of this package: what is recorded was called where that code was. */
 export function callFromInside(module: Module, ...args: readonly unknown[]): unknown {

@@ -8,6 +8,7 @@
  *
  * @module
  */
+import { showThemselves } from "../base/inspect.ts";
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import type { TensorMethods } from "../../../bindings/methods.ts";
 import { fxError, type FxError } from "../base/errors.ts";
@@ -351,6 +352,8 @@ export class Tensor implements Disposable {
     throw fxError("Disposed", "the tensor was disposed", { help: "read what you need before you dispose it" });
   }
 }
+
+showThemselves(Tensor);
 
 /** The largest size of a dimension. */
 const MAX_SIZE = 2 ** 32 - 1;

@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { shownBy } from "../base/inspect.ts";
 import { pythonName, splitArguments } from "../base/naming.ts";
 import type { Node } from "../graph/node.ts";
 import { Tensor } from "../tensor/tensor.ts";
@@ -224,7 +225,7 @@ function symbolMember(state: State, key: symbol, receiver: TracedValue): unknown
         throw coerced(state, "a number", "its value is known only when the graph runs", COERCION_HELP);
       };
     case INSPECT:
-      return () => describe(state);
+      return shownBy(() => describe(state));
     case Symbol.toStringTag:
       return "Proxy";
     default:

@@ -57,6 +57,29 @@ test("a node shows its line, and within other values its name", () => {
   expect(inspect(relu)).toContain("%relu");
 });
 
+test("browsers are shown nothing else", () => {
+  showInConsole();
+  const { devtoolsFormatters: formatters = [] } = globalThis as Page;
+  class Styled {
+    [inspect.custom](_: number, options: { stylize(text: string, style: string): string }): string {
+      return options.stylize("styled", "special");
+    }
+  }
+  class Own extends nn.Module {
+    [inspect.custom](): string {
+      throw new Error("not asked for");
+    }
+  }
+  const closed = new Proxy({}, { get: () => expect.unreachable() });
+  const { graph } = symbolicTrace(new nn.ReLU());
+  const prototypes = [graph, graph.nodes, graph.nodes.at(0), new nn.ReLU(), torch.ones([1])].map(
+    (it) => Object.getPrototypeOf(it) as unknown,
+  );
+  for (const other of [new Styled(), new Own(), closed, { [inspect.custom]: "text" }, ...prototypes]) {
+    expect(formatters[0]?.header(other)).toBeNull();
+  }
+});
+
 test("browsers that allow it show the same", () => {
   showInConsole();
   showInConsole();
