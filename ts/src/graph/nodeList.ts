@@ -40,21 +40,40 @@ export class NodeList implements Iterable<Node> {
   }
 
   /** The first node of which `test` holds. */
-  find(test: (node: Node) => boolean): Node | undefined {
-    for (const node of this) if (test(node)) return node;
+  find<T extends Node>(test: (node: Node, index: number) => node is T): T | undefined;
+  find(test: (node: Node, index: number) => boolean): Node | undefined;
+  find(test: (node: Node, index: number) => boolean): Node | undefined {
+    let index = 0;
+    for (const node of this) if (test(node, index++)) return node;
     return undefined;
   }
 
+  /** The position of the first node of which `test` holds, or -1. */
+  findIndex(test: (node: Node, index: number) => boolean): number {
+    let index = 0;
+    for (const node of this) {
+      if (test(node, index)) return index;
+      index++;
+    }
+    return -1;
+  }
+
   /** The last node of which `test` holds. */
-  findLast(test: (node: Node) => boolean): Node | undefined {
-    for (const node of this.reversed()) if (test(node)) return node;
+  findLast<T extends Node>(test: (node: Node, index: number) => node is T): T | undefined;
+  findLast(test: (node: Node, index: number) => boolean): Node | undefined;
+  findLast(test: (node: Node, index: number) => boolean): Node | undefined {
+    let index = this.length;
+    for (const node of this.reversed()) if (test(node, --index)) return node;
     return undefined;
   }
 
   /** The nodes of which `test` holds. */
-  filter(test: (node: Node) => boolean): Node[] {
+  filter<T extends Node>(test: (node: Node, index: number) => node is T): T[];
+  filter(test: (node: Node, index: number) => boolean): Node[];
+  filter(test: (node: Node, index: number) => boolean): Node[] {
     const res: Node[] = [];
-    for (const node of this) if (test(node)) res.push(node);
+    let index = 0;
+    for (const node of this) if (test(node, index++)) res.push(node);
     return res;
   }
 
@@ -65,6 +84,18 @@ export class NodeList implements Iterable<Node> {
     return res;
   }
 
+  /** What `make` gives of each node, one after the other: an array for its elements. */
+  flatMap<T>(make: (node: Node, index: number) => T | readonly T[]): T[] {
+    return this.map(make).flat() as T[];
+  }
+
+  /** What `combine` makes of `initial` and the first node, of that and the second, and so on. */
+  reduce<T>(combine: (value: T, node: Node, index: number) => T, initial: T): T {
+    let res = initial;
+    this.forEach((node, index) => (res = combine(res, node, index)));
+    return res;
+  }
+
   /** Does something with each node; what it does to the graph is seen, as in a walk. */
   forEach(act: (node: Node, index: number) => void): void {
     let index = 0;
@@ -72,13 +103,13 @@ export class NodeList implements Iterable<Node> {
   }
 
   /** Whether `test` holds of any node. */
-  some(test: (node: Node) => boolean): boolean {
+  some(test: (node: Node, index: number) => boolean): boolean {
     return this.find(test) !== undefined;
   }
 
   /** Whether `test` holds of all nodes. */
-  every(test: (node: Node) => boolean): boolean {
-    return this.find((node) => !test(node)) === undefined;
+  every(test: (node: Node, index: number) => boolean): boolean {
+    return this.find((node, index) => !test(node, index)) === undefined;
   }
 
   /** Whether the node is one of these. */

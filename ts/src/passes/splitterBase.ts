@@ -79,13 +79,19 @@ export class NodeEventTracker {
     checkOptions("printNode", options, ["recursive", "tab", "writer"]);
     const { recursive = false, tab = "", writer = print } = options;
     checkFunction("printNode", "writer", writer);
+    this.#print(name, recursive ? new Set() : undefined, tab, writer);
+  }
+
+  /** Prints the events of a node and of its causes, where `path` has the nodes that lead to it. */
+  #print(name: string, path: Set<string> | undefined, tab: string, writer: (line: string) => void): void {
+    path?.add(name);
     for (const event of this.#byNode.get(name) ?? []) {
       writer(`${tab}${eventText(event)}`);
-      // A node may be the cause of itself, as PyTorch's tracker does not expect.
-      if (recursive && event.dep !== undefined && event.dep !== event.node) {
-        this.printNode(event.dep.name, { recursive, tab: `| ${tab}`, writer });
-      }
+      // Nodes may cause each other, or themselves, as PyTorch's tracker does not expect.
+      const isFollowed = path !== undefined && event.dep !== undefined && !path.has(event.dep.name);
+      if (isFollowed) this.#print(event.dep.name, path, `| ${tab}`, writer);
     }
+    path?.delete(name);
   }
 
   /** The texts of the events by the names of the nodes. */
@@ -136,7 +142,7 @@ export interface GenerateInputsOptions {
 
 /**
  * What the sub-modules of these names are called with when the model is: `generate_inputs_for_submodules`. Of a module that
- * stands under two names, the last one is told, and of one that is called twice the last call.
+ * stands under two names, the first one is told, and of one that is called twice the last call.
  *
  * @example
  * ```ts

@@ -27,6 +27,28 @@ test("the nodes answer as an array does", () => {
   expect([nodes.indexOf(other), nodes.includes(other)]).toEqual([-1, false]);
 });
 
+test("they are told positions, as an array tells them", () => {
+  const { nodes } = chain();
+  const array = nodes.toArray();
+  const tests = ["find", "findIndex", "findLast", "filter", "some", "every"] as const;
+  for (const method of tests) {
+    for (const limit of [0, 2, 9]) {
+      const seen: [number[], number[]] = [[], []];
+      const atLimit = (into: number[]) => (_: Node, index: number) => {
+        into.push(index);
+        return method === "every" ? index < limit : index === limit;
+      };
+      expect(nodes[method](atLimit(seen[0])), method).toEqual(array[method](atLimit(seen[1])));
+      expect(seen[0], method).toEqual(seen[1]);
+    }
+  }
+  const inputs = (node: Node, index: number): string[] => node.allInputNodes.map((it) => `${index} ${it.name}`);
+  expect(nodes.flatMap(inputs)).toEqual(["1 x", "2 relu", "3 neg"]);
+  expect(nodes.flatMap((it) => it.name)).toEqual(["x", "relu", "neg", "output"]);
+  expect(nodes.reduce((text, it, at) => `${text}${at}${it.name}`, "")).toBe("0x1relu2neg3output");
+  expect(new Graph().nodes.reduce((sum) => sum + 1, 0)).toBe(0);
+});
+
 test("an edit while they are gone through is seen, as in a walk", () => {
   const graph = chain();
   const seen: string[] = [];

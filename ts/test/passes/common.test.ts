@@ -355,3 +355,16 @@ test("what functions tell goes where it is sent", () => {
   expect(passManager.inplaceWrapper(pass)(gm)).toBe(gm);
   expect(told).toEqual(["Ran pass tidy\t Return value: false"]);
 });
+
+test("nodes that cause each other are printed once on the way", () => {
+  const { graph } = symbolicTrace((x: Tensor) => x.relu().neg());
+  const [x, relu, neg] = graph.nodes.toArray() as [Node, Node, Node];
+  const tracker = new NodeEventTracker();
+  tracker.add(x, "itself", x);
+  tracker.add(relu, "user", neg);
+  tracker.add(relu, "input", x);
+  tracker.add(neg, "input", relu);
+  const lines: string[] = [];
+  tracker.printNode("neg", { recursive: true, writer: (line) => lines.push(line) });
+  expect(lines).toEqual(["neg: input relu", "| relu: user neg", "| relu: input x", "| | x: itself x"]);
+});
