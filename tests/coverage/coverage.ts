@@ -3,7 +3,8 @@
  *
  * The names are recorded (`tests/fixtures/api/names.tsv`), and ours are read from the sources. A name that is spelled in camel
  * case here is found by itself; `answers.tsv` has what is called otherwise, what has no meaning here, and what is missing although
- * something of another module has its name. Answers that name what is not there are refused, and so are those that answer nothing.
+ * something of another module has its name. Members are looked for in the class of the same name, or of the one that it is said to be
+ * renamed to. Answers that name what is not there are refused, and so are those that answer nothing.
  *
  * @module
  */
@@ -27,11 +28,13 @@ type Answer =
 interface GivenAnswer {
   readonly pattern: string;
   readonly answer: Answer;
+  /** Whether it tells the other name of the same class, which has the members. */
+  readonly isRenaming: boolean;
   /** How many names it answers. */
   count: number;
 }
 
-const STATES = { ours: "there", none: "not applicable", missing: "missing" } as const;
+const STATES = { ours: "there", renamed: "there", none: "not applicable", missing: "missing" } as const;
 
 /** The lines of a table beside this file or among the fixtures, without comments. */
 function table(url: URL): string[][] {
@@ -88,7 +91,7 @@ function givenAnswers(surface: Surface): GivenAnswer[] {
         if (!surface.has(name)) throw new Error(`answers.tsv names ${name} for ${pattern}, which is not there`);
       }
     }
-    return { pattern, answer: { state, text }, count: 0 };
+    return { pattern, answer: { state, text }, isRenaming: verb === "renamed", count: 0 };
   });
 }
 
@@ -104,11 +107,12 @@ function answered(): Map<PublicName, Answer> {
   for (const it of recordedNames()) {
     const qualified = `${it.module}.${it.name}`;
     const [owner, member] = it.name.split(".") as [string, string?];
-    const renamed = exact.get(`${it.module}.${owner}`)?.answer;
-    const owners = renamed?.state === "there" ? namesIn(renamed.text) : [camelCase(owner)];
+    const ofOwner = exact.get(`${it.module}.${owner}`);
+    // Members of another class that serves in its place are others, although they may have the same names.
+    const owners = ofOwner?.isRenaming ? namesIn(ofOwner.answer.text) : [camelCase(owner)];
     const ours = member === undefined ? owners : owners.map((name) => `${name}.${camelCase(member)}`);
     const there = ours.find((name) => surface.has(name));
-    const isRenamed = member !== undefined && renamed?.state === "there" && there !== undefined;
+    const isRenamed = member !== undefined && ofOwner?.isRenaming && there !== undefined;
     const byPrefix = isRenamed ? undefined : prefixes.find((other) => qualified.startsWith(other.pattern.slice(0, -1)));
     const found = exact.get(qualified) ?? byPrefix;
     if (found !== undefined) found.count += 1;
@@ -132,7 +136,7 @@ export function coverage(): string {
   const isMember = (it: PublicName): boolean => it.kind === "method" || it.kind === "property";
   const count = (answer: string, ofMembers: boolean): number =>
     [...answers].filter(([name, it]) => it.state === answer && isMember(name) === ofMembers).length;
-  const states = Object.values(STATES);
+  const states = [...new Set(Object.values(STATES))];
   const total = (ofMembers: boolean): number => [...answers.keys()].filter((it) => isMember(it) === ofMembers).length;
 
   const lines = [
@@ -170,6 +174,12 @@ function told({ state, text }: Answer): string {
   if (state === "missing") return text === "" ? "**missing**" : `**missing**: ${safe}`;
   if (state === "not applicable") return `not applicable: ${safe}`;
   const [names = "", ...note] = safe.split(": ");
-  const quoted = names.split(", ").map((it) => `\`${it}\``);
+  const quoted = names.split(", ").map(quotedName);
   return note.length === 0 ? quoted.join(", ") : `${quoted.join(", ")}: ${note.join(": ")}`;
+}
+
+/** A name with what it is imported from, where that is not the package itself: `draw:FxGraphDrawer`. */
+function quotedName(name: string): string {
+  const [own = "", from] = name.split(":").toReversed();
+  return from === undefined ? `\`${own}\`` : `\`${own}\` of \`tracefx/${from}\``;
 }
