@@ -126,6 +126,7 @@ export function matchesModulePattern(
 export function replaceNodeModule(node: Node, modules: Map<string, Module>, newModule: Module): void {
   checkNode("replaceNodeModule", node);
   checkModule("replaceNodeModule", newModule);
+  if (node.op !== "call_module") throw fxError("InvalidArgument", "the node calls no module", { node: node.name });
   const dot = node.target.lastIndexOf(".");
   const parent = modules.get(node.target.slice(0, Math.max(dot, 0)));
   if (parent === undefined) {

@@ -42,12 +42,12 @@ export function splitModule(
   checkFunction("splitModule", "splitCallback", splitCallback);
   checkOptions("splitModule", settings, [...SPLIT_OPTIONS, "qualnameMap"]);
   const { qualnameMap, ...options } = settings;
-  const partitionOf = module.graph.nodes.toArray().map((it) => (isCallable(it) ? splitCallback(it) : null));
-  for (const it of partitionOf) {
-    if (it !== null && !Number.isSafeInteger(it)) {
-      throw fxError("InvalidArgument", `the number of a part is an integer, not ${it}`);
-    }
-  }
+  const partitionOf = module.graph.nodes.toArray().map((it) => {
+    if (!isCallable(it)) return null;
+    const part = splitCallback(it);
+    if (Number.isSafeInteger(part)) return part;
+    throw fxError("InvalidArgument", `the number of a part is an integer, not ${part}`, { node: it.name });
+  });
   const how = { options: { partitionOf, options }, derive: true };
   const { answer, module: split } = runPass<SplitAnswer, GraphModule>(module, "split_module", how);
   for (const [now, before] of Object.entries(answer.qualnameMap))
@@ -75,7 +75,15 @@ export function splitModuleSimple(
   checkGiven("splitModuleSimple", nodeToPartition instanceof Map, "a Map from nodes to numbers of parts");
   checkOptions("splitModuleSimple", options, ["partitionAffix"]);
   const qualnameMap = new Map<string, string>();
-  const split = splitModule(module, (node) => nodeToPartition.get(node) as number, { ...options, qualnameMap });
+  const partOf = (node: Node): number => {
+    const res = nodeToPartition.get(node);
+    if (res !== undefined) return res;
+    throw fxError("InvalidArgument", "the node has no part", {
+      node: node.name,
+      help: "give the map a number for each node that calls something",
+    });
+  };
+  const split = splitModule(module, partOf, { ...options, qualnameMap });
   // Unlike `split_module`, it leaves modules their paths.
   for (const [name, part] of split.namedChildren()) {
     if (!(part instanceof GraphModule)) continue;

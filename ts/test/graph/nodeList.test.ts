@@ -42,8 +42,11 @@ test("they are told positions, as an array tells them", () => {
       expect(seen[0], method).toEqual(seen[1]);
     }
   }
-  const inputs = (node: Node, index: number): string[] => node.allInputNodes.map((it) => `${index} ${it.name}`);
-  expect(nodes.flatMap(inputs)).toEqual(["1 x", "2 relu", "3 neg"]);
+  expect(nodes.flatMap((node, at) => node.allInputNodes.map((it) => `${at} ${it.name}`))).toEqual([
+    "1 x",
+    "2 relu",
+    "3 neg",
+  ]);
   expect(nodes.flatMap((it) => it.name)).toEqual(["x", "relu", "neg", "output"]);
   expect(nodes.reduce((text, it, at) => `${text}${at}${it.name}`, "")).toBe("0x1relu2neg3output");
   expect(new Graph().nodes.reduce((sum) => sum + 1, 0)).toBe(0);

@@ -368,3 +368,13 @@ test("nodes that cause each other are printed once on the way", () => {
   tracker.printNode("neg", { recursive: true, writer: (line) => lines.push(line) });
   expect(lines).toEqual(["neg: input relu", "| relu: user neg", "| relu: input x", "| | x: itself x"]);
 });
+
+test("what does not fit a node is refused by its name", () => {
+  const gm = symbolicTrace((x: Tensor) => x.relu());
+  const relu = gm.graph.find("relu") as Node;
+  expect(() => splitModuleSimple(gm, new Map())).toThrow(
+    /no part.*relu.*\n.*a number for each node that calls something/,
+  );
+  expect(() => splitModuleSimple(gm, new Map([[relu, 0.5]]))).toThrow(/an integer, not 0.5.*relu/);
+  expect(() => replaceNodeModule(relu, gm.namedModules(), new nn.ReLU())).toThrow(/calls no module.*relu/);
+});
