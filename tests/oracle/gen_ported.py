@@ -22,7 +22,17 @@ from torch.fx.experimental.const_fold import split_const_subgraphs
 from torch.fx.passes.dialect.common.cse_pass import CSEPass
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
 from torch.fx.passes.infra.pass_manager import PassManager, pass_result_wrapper, this_before_that_pass_constraint
+from torch.fx.experimental.normalize import NormalizeArgs, NormalizeOperators
+from torch.fx.experimental.optimization import extract_subgraph, fuse, remove_dropout
+from torch.fx.experimental.schema_type_annotation import AnnotateTypesWithSchema
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupport
 from torch.fx.passes.shape_prop import ShapeProp
+from torch.fx.passes.split_utils import split_by_tags
+from torch.fx.passes.splitter_base import _SplitterBase, _SplitterSettingBase
+from torch.fx.passes.tools_common import legalize_graph, stable_topological_sort
+from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
+from torch.fx.passes.utils.source_matcher_utils import get_source_partitions
 from torch.fx.passes.split_module import split_module
 from torch.fx.passes.utils.matcher_utils import SubgraphMatcher
 from torch.fx.subgraph_rewriter import replace_pattern, replace_pattern_with_filters
@@ -1364,6 +1374,270 @@ def test_pass_manager(say):
     say(message(pm.validate_constraints).split(".")[0].split(" at ")[0].replace("<function second", "second").replace("<function first", "first"))
     pm.solve_constraints()
     say([it.__name__ for it in pm.passes])
+
+
+# ------------------------------------------------------------------ test_fx_experimental.py, test/fx
+def parts(say, gm, split):
+    say(split.graph)
+    for name, child in split.named_children():
+        if isinstance(child, GraphModule): say(f"{name}: {child.graph}")
+
+
+@case
+def test_fuse(say):
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.bn, self.lin, self.bn1 = nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2), nn.Linear(2, 2), nn.BatchNorm1d(2)
+
+        def forward(self, x): return self.bn1(self.lin(self.bn(self.conv(x)).sum((2, 3))))
+
+    m = filled(M()).eval()
+    for bn in (m.bn, m.bn1): bn.running_var.fill_(1)
+    fused = fuse(m)
+    say(fused.graph); say(fused(numbers(1, 1, 2, 2))); say(sorted(n for n, _ in fused.named_modules()))
+
+
+@case
+def test_remove_dropout(say):
+    gm = remove_dropout(nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5), nn.ReLU(), nn.Dropout(0.1)))
+    say(gm.graph)
+
+
+@case
+def test_extract_subgraph(say):
+    gm = symbolic_trace(nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Tanh()))
+    nodes = [n for n in gm.graph.nodes if n.op == "call_module"]
+    part = extract_subgraph(gm, nodes[:2], [next(iter(gm.graph.nodes))], [nodes[1]])
+    say(part.graph)
+
+
+@case
+def test_normalize_args(say):
+    gm = symbolic_trace(lambda x, y: torch.add(F.relu(x), torch.max(y), alpha=2))
+    say(NormalizeArgs(gm).transform().graph)
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(1, 1, 1)
+
+        def forward(self, x): return F.max_pool2d(self.conv(x), 2, stride=1)
+
+    say(NormalizeArgs(symbolic_trace(M())).transform().graph)
+
+
+@case
+def test_normalize_operators(say):
+    say(NormalizeOperators(symbolic_trace(lambda x, y: torch.add(x, y) + torch.mul(x, y) - torch.div(x, y))).transform().graph)
+
+
+@case
+def test_annotate_types_with_schema(say):
+    gm = AnnotateTypesWithSchema(symbolic_trace(lambda x: torch.relu(torch.add(x, x)))).transform()
+    say([str(n.type) for n in gm.graph.nodes if n.op == "call_function"])
+
+
+@case
+def test_split_by_tags(say):
+    gm = symbolic_trace(lambda x, y: torch.neg(torch.relu(x) + y) * torch.abs(x))
+    tags = {"relu": "a", "add": "a", "neg": "b", "abs_1": "a", "mul": "b"}
+    for n in gm.graph.nodes:
+        if n.name in tags: n.tag = tags[n.name]
+    parts(say, gm, split_by_tags(gm, ["a", "b"]))
+
+
+@case
+def test_capability_partitioner(say):
+    class Support(OperatorSupport):
+        def is_node_supported(self, submodules, node): return node.op == "call_function" and node.target in (torch.relu, torch.neg, operator.add)
+
+    def f(x, y):
+        a = torch.relu(x); b = torch.neg(a); c = torch.abs(b); d = c + y
+        return torch.relu(d), torch.neg(y)
+
+    gm = symbolic_trace(f)
+    pr = CapabilityBasedPartitioner(gm, Support(), allows_single_node_partition=True)
+    found = pr.propose_partitions()
+    say(sorted(sorted(n.name for n in p.nodes) for p in found))
+    parts(say, gm, pr.fuse_partitions(found))
+    pr = CapabilityBasedPartitioner(symbolic_trace(f), Support(), allows_single_node_partition=False)
+    say(sorted(sorted(n.name for n in p.nodes) for p in pr.propose_partitions()))
+
+
+@case
+def test_fuse_by_partitions(say):
+    gm = symbolic_trace(lambda x, y: torch.neg(torch.relu(x) + y) * torch.abs(x))
+    by = {n.name: n for n in gm.graph.nodes}
+    fused = fuse_by_partitions(gm, [{by["relu"]: None, by["add"]: None}, {by["neg"]: None, by["mul"]: None}])
+    parts(say, gm, fused)
+    gm = symbolic_trace(lambda x: torch.neg(torch.relu(torch.abs(x))))
+    by = {n.name: n for n in gm.graph.nodes}
+    say(message(lambda: fuse_by_partitions(gm, [{by["abs_1"]: None, by["neg"]: None}])))
+
+
+@case
+def test_legalize_graph(say):
+    gm = symbolic_trace(lambda x: torch.neg(torch.relu(torch.abs(x))))
+    nodes = list(gm.graph.nodes)
+    nodes[3].append(nodes[1])
+    say(message(gm.graph.lint)); say(legalize_graph(gm).graph)
+    nodes = list(gm.graph.nodes)
+    nodes[3].append(nodes[1])
+    say(stable_topological_sort(gm).graph)
+
+
+@case
+def test_source_partitions(say):
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.act = nn.Linear(2, 2), nn.Linear(2, 2), nn.ReLU()
+
+        def forward(self, x): return torch.neg(self.b(self.act(self.a(x))))
+
+    ep = torch.export.export(M(), (torch.ones(1, 2),))
+    found = get_source_partitions(ep.graph, [nn.Linear, nn.ReLU, torch.neg])
+    for key, partitions in found.items():
+        say(key.__name__)
+        for p in partitions: say([sorted(names(it)) for it in (p.nodes, p.input_nodes, p.output_nodes, p.params)])
+
+
+@case
+def test_node_hooks(say):
+    gm = symbolic_trace(lambda x: torch.relu(x))
+    lines = []
+    create, erase = (lambda n: lines.append(f"create {n.name}")), (lambda n: lines.append(f"erase {n.name}"))
+    replace = lambda old, new, user: lines.append(f"replace {old.name} {new} {user.name}")
+    gm._register_create_node_hook(create); gm._register_erase_node_hook(erase); gm._register_replace_node_hook(replace)
+    relu = [n for n in gm.graph.nodes if n.name == "relu"][0]
+    with gm.graph.inserting_after(relu): neg = gm.graph.call_function(torch.neg, (relu,))
+    relu.replace_all_uses_with(neg, delete_user_cb=lambda n: n is not neg)
+    neg.replace_input_with(relu, relu.args[0])
+    gm.graph.erase_node(relu)
+    gm._unregister_create_node_hook(create)
+    with gm.graph.inserting_after(neg): gm.graph.call_function(torch.abs, (neg,))
+    say(lines); say(gm.graph)
+
+
+@case
+def test_interpreter_errors(say):
+    gm = symbolic_trace(lambda x: torch.mm(torch.relu(x), x))
+    say(message(lambda: Interpreter(gm).run(torch.ones(2, 3))).split(" (")[0])
+    say(message(lambda: Interpreter(gm).run()).split(".")[0][:20])
+    say(Interpreter(gm).boxed_run([torch.ones(2, 2)]))
+
+
+@case
+def test_const_fold_variants(say):
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Parameter(torch.ones(2))
+            self.register_buffer("b", torch.ones(2) * 2)
+            self.relu = nn.ReLU()
+
+        def forward(self, x):
+            folded = self.relu(self.a - self.b)
+            return x + folded, x * (self.a + 1)
+
+    gm = split_const_subgraphs(M())
+    say(gm.graph); say(gm.const_subgraph_module.graph); say(gm(torch.ones(2)))
+    gm = split_const_subgraphs(symbolic_trace(M()), skip_folding_node_fn=lambda n: n.target == operator.add)
+    say(gm.graph); say(gm.const_subgraph_module.graph)
+    class NoInput(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Parameter(torch.ones(2))
+
+        def forward(self): return self.a.neg()
+
+    gm = split_const_subgraphs(NoInput())
+    say(gm.graph); say(gm())
+
+
+@case
+def test_subgraph_rewriter_overlap(say):
+    replaced(say, lambda x: torch.relu(torch.relu(torch.relu(x))), lambda x: torch.relu(torch.relu(x)), lambda x: torch.sigmoid(x))
+
+
+@case
+def test_subgraph_rewriter_callback(say):
+    gm = symbolic_trace(lambda x: torch.clamp(torch.neg(x), min=0) + torch.clamp(torch.neg(x), min=1))
+    def made(match, original, pattern):
+        low = [n for n in match.nodes_map.values() if isinstance(n, fx.Node) and n.target is torch.clamp][0].kwargs["min"]
+        return symbolic_trace(lambda x: torch.relu(x) if low == 0 else torch.sigmoid(x)).graph
+
+    found = replace_pattern_with_filters(gm, lambda x: torch.clamp(torch.neg(x), min=0), None, ignore_literals=True, replacement_callback=made)
+    say(len(found)); say(gm.graph)
+
+
+@case
+def test_subgraph_rewriter_unused_args(say):
+    def f(x, y):
+        t = torch.neg(x)
+        return t + y, t
+
+    replaced(say, f, lambda x: torch.neg(x), lambda x: torch.relu(x))
+    replaced(say, lambda x, y, z: torch.addmm(x, y, z), lambda x, y, z: torch.addmm(x, y, z), lambda x, y, z: torch.add(x, torch.mm(y, z)))
+
+
+@case
+def test_matcher_multiple_outputs(say):
+    def pattern(x, w):
+        y = torch.mm(x, w)
+        return torch.relu(y), torch.sigmoid(y)
+
+    gm = symbolic_trace(lambda x, w: torch.relu(torch.mm(x, w)) + torch.sigmoid(torch.mm(x, w)))
+    say(len(SubgraphMatcher(symbolic_trace(pattern).graph).match(gm.graph)))
+    def shared(x, w):
+        y = torch.mm(x, w)
+        return torch.relu(y) + torch.sigmoid(y)
+
+    found = SubgraphMatcher(symbolic_trace(pattern).graph).match(symbolic_trace(shared).graph)
+    say([names(m.returning_nodes) for m in found]); say([names(m.placeholder_nodes) for m in found])
+
+
+@case
+def test_print_tabular_rows(say):
+    for n in symbolic_trace(Affine()).graph.nodes: say([n.op, n.name, str(n.target), str(n.args), str(n.kwargs)])
+
+
+@case
+def test_minimizer_free_transformer(say):
+    class Double(Transformer):
+        def call_module(self, target, args, kwargs):
+            return super().call_module(target, args, kwargs) * 2
+
+    new = Double(symbolic_trace(Affine())).transform()
+    say(new.graph); say(new(numbers(3, 4)))
+
+
+@case
+def test_graph_copy_into(say):
+    a, b = symbolic_trace(lambda x: torch.relu(x) + 1).graph, symbolic_trace(lambda x: torch.neg(x)).graph
+    g = Graph()
+    x = g.placeholder("x")
+    first = g.graph_copy(a, {next(iter(a.nodes)): x})
+    second = g.graph_copy(a, {next(iter(a.nodes)): first})
+    third = g.graph_copy(b, {next(iter(b.nodes)): second})
+    g.output((third, first))
+    say(g); say(GraphModule(nn.Module(), g)(numbers(3)))
+
+
+@case
+def test_splitter(say):
+    class Support(OperatorSupport):
+        def is_node_supported(self, submodules, node): return node.target in (torch.relu, torch.neg)
+
+    class Plain(_SplitterBase):
+        def __init__(self, module, sample, support, settings): super().__init__(module, sample, support, settings, non_acc_submodule_name="_run_on_cpu_")
+        def _lower_model_to_backend(self, mod, inputs): return mod
+        def _find_culprit(self, mod, inputs): return ""
+
+    gm = symbolic_trace(lambda x: torch.abs(torch.neg(torch.relu(x))) + torch.relu(x))
+    settings = _SplitterSettingBase(min_acc_module_size=1)
+    splitter = Plain(gm, (numbers(3),), Support(), settings)
+    parts(say, gm, splitter())
 
 
 # ------------------------------------------------------------------ test_fx_param_shape_control_flow.py

@@ -55,6 +55,8 @@ export function fuse(model: Module, options: FuseOptions = {}): GraphModule {
     node.replaceAllUsesWith(before);
     gm.graph.eraseNode(node);
   }
+  // What was folded into another layer is called by nothing.
+  gm.deleteAllUnusedSubmodules();
   return gm;
 }
 

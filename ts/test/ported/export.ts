@@ -3,7 +3,7 @@
  *
  * @module
  */
-// oxlint-disable unicorn/consistent-function-scoping -- each program is read by itself
+// oxlint-disable unicorn/consistent-function-scoping, no-shadow -- each program is read by itself
 import {
   cond,
   Dim,
