@@ -495,5 +495,31 @@ def test_decompositions(say):
     say(ep.run_decompositions().graph); say(ep.run_decompositions({}).graph)
 
 
+@case
+def test_symbols(say):
+    from torch.fx.experimental import symbolic_shapes as sym
+
+    class Sized(nn.Module):
+        def forward(self, x, y): return x.view(x.shape[0] * 2, -1) + 1, y * x.shape[0], y.sum()
+
+    class Counted(nn.Module):
+        def forward(self, x):
+            n = x.item()
+            torch._check(n >= 2)
+            return torch.ones(n), torch.zeros(3)
+
+    n = Dim("n")
+    for module, args, shapes in ((Sized(), (ones(3, 4), ones(3)), ({0: n}, {0: n})), (Counted(), (torch.tensor(4),), None), (Linear(), (numbers(2, 4),), None)):
+        graph = export(module, args, strict=False, dynamic_shapes=shapes).graph_module.graph
+        for node in graph.nodes:
+            val = node.meta.get("val")
+            if val is None or isinstance(val, torch.SymBool): continue
+            say([sorted(map(str, sym.free_symbols(val))), sym.has_free_symbols(val), sorted(map(str, sym.free_unbacked_symbols(val))), sym.has_free_unbacked_symbols(val), sym.is_symbol_binding_fx_node(node), sym.is_accessor_node(node)])
+            if isinstance(val, torch.Tensor): say(sym.has_symbolic_sizes_strides(val))
+            elif isinstance(val, torch.SymInt): say([sym.is_symbolic(val), sym.is_concrete_int(val)])
+        say({k: v.name for k, v in sym.find_symbol_binding_fx_nodes(graph).items()})
+        say(sym.fx_placeholder_targets(graph.owning_module)); say(len(sym.fx_placeholder_vals(graph.owning_module)))
+
+
 json.dump(CASES, open(sys.argv[1], "w"), indent=1)
 print(len(CASES), "cases", sum(map(len, CASES.values())), "lines")

@@ -111,6 +111,21 @@ export type { NodeList } from "./graph/nodeList.ts";
 export type { NamedTarget } from "./graph/target.ts";
 export { formatReadable } from "./graph/readable.ts";
 export { legalizeGraph, stableTopologicalSort, topoSort, validatePartition } from "./graph/topological.ts";
+export {
+  findSymbolBindingFxNodes,
+  freeSymbols,
+  freeUnbackedSymbols,
+  fxPlaceholderTargets,
+  fxPlaceholderVals,
+  hasFreeSymbols,
+  hasFreeUnbackedSymbols,
+  hasSymbolicSizesStrides,
+  isAccessorNode,
+  isConcreteInt,
+  isSymbolBindingFxNode,
+  isSymbolic,
+  type SymbolSource,
+} from "./graph/symbols.ts";
 export { SymExpr, type SymInt, TensorMeta, type TensorMetaFields, type Val, ValSequence } from "./graph/val.ts";
 export {
   Complex,

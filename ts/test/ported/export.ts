@@ -11,17 +11,32 @@ import {
   type ExportOptions,
   exportProgram,
   F,
+  findSymbolBindingFxNodes,
   float,
+  freeSymbols,
+  freeUnbackedSymbols,
+  fxPlaceholderTargets,
+  fxPlaceholderVals,
   type GraphModule,
+  hasFreeSymbols,
+  hasFreeUnbackedSymbols,
+  hasSymbolicSizesStrides,
+  isAccessorNode,
+  isConcreteInt,
+  isSymbolBindingFxNode,
+  isSymbolic,
   Module,
   nn,
   operator,
   Parameter,
   slice,
+  SymExpr,
   tensor,
   type Tensor,
+  TensorMeta,
   torch,
   tuple,
+  type Val,
 } from "../../src/index.ts";
 import { filled, full, message, numbers, type Programs, type Say } from "./said.ts";
 
@@ -477,5 +492,47 @@ export const exported: Programs = {
     const program = told(say, new M(), [numbers(2, 2)]);
     say(program.runDecompositions().graph);
     say(program.runDecompositions(new Set()).graph);
+  },
+  test_symbols(say) {
+    class Sized extends Module {
+      override forward(x: Tensor, y: Tensor): unknown {
+        const rows = x.shape[0] as number;
+        return tuple(add(x.view(mul(rows, 2) as number, -1), 1), mul(y, x.shape[0] as number), y.sum());
+      }
+    }
+    class Counted extends Module {
+      override forward(x: Tensor): unknown {
+        const n = x.item() as number;
+        torch._check(operator.ge(n, 2));
+        return tuple(torch.ones([n]), torch.zeros([3]));
+      }
+    }
+    const n = Dim("n");
+    for (const [module, args, dynamicShapes] of [
+      [new Sized(), [ones(3, 4), ones(3)], [{ 0: n }, { 0: n }]],
+      [new Counted(), [tensor(4, { dtype: "int64" })], undefined],
+      [new Linear(), [numbers(2, 4)], undefined],
+    ] as const) {
+      const options = dynamicShapes === undefined ? {} : { dynamicShapes };
+      const { graphModule } = exportProgram(module as never, args as never, {}, options);
+      for (const node of graphModule.graph.nodes) {
+        const val = node.meta.get("val") as Val | undefined;
+        if (val === undefined || (val instanceof SymExpr && /^operator\.(?:ge|le)$/.test(node.target))) continue;
+        const [all, unbacked] = [freeSymbols(val), freeUnbackedSymbols(val)];
+        say([
+          [...all].toSorted(),
+          hasFreeSymbols(val),
+          [...unbacked].toSorted(),
+          hasFreeUnbackedSymbols(val),
+          isSymbolBindingFxNode(node),
+          isAccessorNode(node),
+        ]);
+        if (val instanceof TensorMeta) say(hasSymbolicSizesStrides(val));
+        else if (val instanceof SymExpr) say([isSymbolic(val), isConcreteInt(val)]);
+      }
+      say(new Map(Array.from(findSymbolBindingFxNodes(graphModule.graph), ([symbol, { name }]) => [symbol, name])));
+      say(fxPlaceholderTargets(graphModule));
+      say(fxPlaceholderVals(graphModule).length);
+    }
   },
 };
