@@ -1640,6 +1640,161 @@ def test_splitter(say):
     parts(say, gm, splitter())
 
 
+# ------------------------------------------------------------------ test_fx.py: what it has since
+@case
+def test_trace_multiple_funcs(say):
+    class M(nn.Module):
+        def forward(self, x, y): return x + y
+        def minus(self, x, y): return x - y
+        def twice(self, x): return self.minus(x, x) * 2
+
+    class Other(Tracer):
+        def __init__(self, name):
+            super().__init__()
+            self.traced_func_name = name
+
+    for name in ("forward", "minus", "twice"): say(Other(name).trace(M()))
+    say(message(lambda: Other("missing").trace(M())).split(" ")[0])
+
+
+@case
+def test_concrete_arg_none_assert(say):
+    def f(x, val=None): return x if val is None else x + val
+
+    gm = symbolic_trace(f, concrete_args={"val": None})
+    say(gm.graph); say(gm(torch.ones(2), None)); say(message(lambda: gm(torch.ones(2), torch.ones(2))))
+
+
+@case
+def test_nn_module_stack(say):
+    class Sub(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(1, 1, 1)
+
+        def forward(self, x): return self.conv(x) + 1
+
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.sub_mod = Sub()
+
+        def forward(self, x): return self.sub_mod(x)
+
+    for n in symbolic_trace(M()).graph.nodes: say([n.name, list(n.meta.get("nn_module_stack", {}))])
+
+
+@case
+def test_graph_copy_output_node(say):
+    g = symbolic_trace(lambda x: (torch.relu(x), x)).graph
+    new = Graph()
+    value, node = new.graph_copy(g, {}, return_output_node=True)
+    say([v.name for v in value]); say(node.name); say(new)
+
+
+@case
+def test_insert_arg(say):
+    graph = Graph()
+    x, y, z = graph.placeholder("x"), graph.placeholder("y"), graph.placeholder("z")
+    out = graph.call_function(torch.cat, ((x, y),))
+    say(message(lambda: out.insert_arg(3, z)))
+    out.insert_arg(1, z); say(out.args); say([names(n.users) for n in (x, y, z)])
+    out.insert_arg(2, {"a": [x, (y,)]}); say(out.args); say([names(n.users) for n in (x, y, z)])
+
+
+@case
+def test_rename(say):
+    graph = Graph()
+    x = graph.placeholder("x")
+    a, b = graph.call_function(torch.relu, (x,)), graph.call_function(torch.relu, (x,))
+    graph.output((a, b))
+    a._rename("relu_1"); b._rename("x"); x._rename("input")
+    say(names(graph.nodes)); say(graph.call_function(torch.relu, (x,)).name); say(graph)
+
+
+@case
+def test_namespace(say):
+    graph = Graph()
+    for name in ("a", "a", "a_1", "a", "a_01", "a", "1b", "sum", "for", "a b", "", "__x__", "A", "torch", "a_5", "a"):
+        say(graph.create_node("placeholder", name or "empty", name=name or None).name)
+
+
+@case
+def test_output_lists(say):
+    gm = symbolic_trace(lambda x: {"a": [x, None], "b": (1, 2.0, "s", True), "c": slice(None, 2), "d": torch.float32})
+    say(gm.graph)
+
+
+@case
+def test_replace_all_uses_where(say):
+    graph = Graph()
+    x, y = graph.placeholder("x"), graph.placeholder("y")
+    a, b, c = graph.call_function(torch.neg, (x,)), graph.call_function(torch.abs, ([x],)), graph.call_function(torch.add, (x,), {"other": {"k": x}})
+    graph.output((a, b, c, x))
+    say(names(x.replace_all_uses_with(y, delete_user_cb=lambda n: n.op == "call_function"))); say(graph)
+    say(names(y.replace_all_uses_with(x))); say(graph); say(names(x.users))
+
+
+@case
+def test_propagate_meta(say):
+    graph = Graph()
+    x, y = graph.placeholder("x"), graph.placeholder("y")
+    x.meta["note"] = 5
+    graph.output(graph.call_function(torch.neg, (x,)))
+    x.replace_all_uses_with(y, propagate_meta=True); say(y.meta["note"]); say(graph)
+    say(message(lambda: y.replace_all_uses_with(x, propagate_meta=True)).split(" ")[0][:9])
+
+
+@case
+def test_custom_codegen(say):
+    class ListCodeGen(fx.graph.CodeGen):
+        def gen_fn_def(self, free_vars, maybe_return_annotation, *args, **kwargs):
+            return f"def forward(self, args_list):\n    {', '.join(free_vars[1:] if free_vars[:1] == ['self'] else free_vars)} = args_list"
+
+        def process_inputs(self, *inputs): return inputs[0]
+
+    gm = symbolic_trace(lambda a, b: a + b * 2)
+    gm.graph.set_codegen(ListCodeGen()); gm.recompile()
+    say(gm([torch.ones(2), torch.ones(2)])); say(Interpreter(gm).run([torch.ones(2), torch.ones(2)]))
+    say(Transformer(gm).transform()([torch.ones(2), torch.ones(2)])); say(copy.deepcopy(gm)([torch.ones(2), torch.ones(2)]))
+
+
+@case
+def test_module_class_names(say):
+    gm = symbolic_trace(Affine())
+    say(type(gm).__name__); say(GraphModule(gm, gm.graph, "Renamed").__class__.__name__); say(symbolic_trace(lambda x: x).__class__.__name__.replace("<lambda>", "GraphModule"))
+    say([n for n, _ in gm.named_children()]); say(gm.training); say(symbolic_trace(Affine().eval()).training)
+
+
+@case
+def test_in_place_recorded(say):
+    def f(x):
+        y = x.clone()
+        y += 1
+        y.mul_(2)
+        y[0] = y.sum()
+        return y
+
+    say(message(lambda: symbolic_trace(f)).split("'")[1])
+    def g(x):
+        y = x.clone()
+        y.add_(1).mul_(2)
+        return y
+
+    checked(say, g, numbers(3))
+
+
+@case
+def test_deep_nesting(say):
+    checked(say, lambda x: [[[x[0][1], x[1]["k"]]], {"a": {"b": x[1]["k"] + 1}}], [[1, 2], {"k": torch.ones(1)}])
+
+
+@case
+def test_call_method_spellings(say):
+    checked(say, lambda x: x.reshape(2, 2).transpose(0, 1).contiguous().unsqueeze(0).size(-1), numbers(4))
+    checked(say, lambda x: x.mean(dim=0, keepdim=True).squeeze(), numbers(4))
+
+
 # ------------------------------------------------------------------ test_fx_param_shape_control_flow.py
 @case
 def test_param_shape_const(say):

@@ -11,6 +11,7 @@ import { modules } from "./modules.ts";
 import { passes } from "./passes.ts";
 import { type Programs, text } from "./said.ts";
 import { init } from "../../src/index.ts";
+import { since } from "./since.ts";
 import { tracing } from "./tracing.ts";
 
 beforeAll(() => init());
@@ -37,6 +38,9 @@ const DIFFERENT: Different = {
     1: "Proxy(sum_1)",
   },
   test_no_mutation: { 0: "Cannot" },
+  test_trace_multiple_funcs: { 3: "traced" },
+  test_insert_arg: { 0: "insertArg index must be between 0 and 1, and is 3" },
+  test_propagate_meta: { 2: "propagate" },
   test_lint_unknown: { 0: "a node refers to `missing`, and the root has nothing of that name" },
   test_pass_manager: { 7: "pass schedule constraint violated: second stands" },
   // Users are a set, where PyTorch has a dict.
@@ -91,7 +95,7 @@ function withoutLink(line: string): string {
 }
 
 describe.each([
-  ["torch.fx", { ...tracing, ...graphs, ...modules, ...passes, ...experimental }, recorded("fx"), DIFFERENT],
+  ["torch.fx", { ...tracing, ...graphs, ...modules, ...passes, ...experimental, ...since }, recorded("fx"), DIFFERENT],
   ["torch.export", exported, recorded("export"), DIFFERENT_EXPORTS],
 ] as const)("as %s answers:", (_, programs: Programs, lines: Recorded, different) => {
   test.each(Object.keys(lines))("%s", (name) => {

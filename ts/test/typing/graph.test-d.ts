@@ -23,6 +23,9 @@ export function results(): void {
   expectTypeOf(graph.callFunction("torch.ops.aten.add.Tensor", [node, [1, null]])).toEqualTypeOf<Node>();
   expectTypeOf(graph.output([node, { out: node }])).toEqualTypeOf<Node>();
   expectTypeOf([...graph.nodes]).toEqualTypeOf<Node[]>();
+  expectTypeOf(graph.nodes.map((it) => it.name)).toEqualTypeOf<string[]>();
+  expectTypeOf(graph.nodes.find((it) => it.op === "output")).toEqualTypeOf<Node | undefined>();
+  expectTypeOf(node.target === torch.relu.target).toEqualTypeOf<boolean>();
   expectTypeOf(graph.lint()).toEqualTypeOf<void>();
   expectTypeOf(graph.eliminateDeadCode()).toEqualTypeOf<boolean>();
   expectTypeOf(node.op).toEqualTypeOf<Opcode>();
@@ -39,6 +42,12 @@ export function results(): void {
 }
 
 export function refused(): void {
+  // @ts-expect-error a target is a name, and that of a function is `torch.relu.target`
+  if (node.target === torch.relu) return;
+  // @ts-expect-error names are in camel case
+  graph.call_function("torch.relu", [node]);
+  // @ts-expect-error as above
+  void node.all_input_nodes;
   // @ts-expect-error a tensor is no argument of a node: it is an attribute of the module
   graph.callFunction(torch.add, [node, x]);
   // @ts-expect-error what is no function of the table has no name
