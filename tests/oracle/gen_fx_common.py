@@ -1,6 +1,6 @@
 """What torch.fx answers to the small functions around its passes: `fixtures/fx/common.json`, a list of lines by case.
 
-Cases have the names that `ts/test/passes/common.test.ts` has for the same programs in TypeScript.
+Cases have the names that `ts/test/passes/smallFunctions.test.ts` has for the same programs in TypeScript.
 
 usage: gen_fx_common.py OUT.json (torch 2.13.0)
 """
