@@ -1,15 +1,19 @@
 //! The devices that plans run on.
 
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_engine::Runner;
+use tracefx_engine::{Mode, Precision, Runner};
 
 /// The runner with its plans on the device of this name.
 ///
 /// # Errors
-/// `InvalidOption` where there is no such device; what the GPU refuses.
+/// `InvalidOption` where there is no such device, or the runner is one whose results it would change; what the GPU refuses.
 pub(crate) fn on_device(runner: Runner, name: &str) -> Result<Runner> {
     match name {
         "cpu" => Ok(runner),
+        "gpu" if runner.mode() == Mode::Interpret || runner.precision() == Precision::Strict => {
+            let what = "a GPU runs plans, in the precision fast: its sums have other orders";
+            Err(Diagnostic::new(Code::InvalidOption, what).help("leave out --mode and --precision, or --device"))
+        }
         "gpu" => on_gpu(runner),
         _ => Err(Diagnostic::new(Code::InvalidOption, format!("there is no device {name}")).help("it is cpu or gpu")),
     }

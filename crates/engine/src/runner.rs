@@ -142,6 +142,16 @@ impl Runner {
         self
     }
 
+    /// The way in which it runs.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// What its plans may change in the numbers.
+    pub fn precision(&self) -> Precision {
+        self.plans.precision
+    }
+
     /// The same with a device that does the steps of plans that it can, such as a GPU; what it cannot, and what is interpreted, the CPU does.
     #[must_use]
     pub fn with_accelerator(mut self, accelerator: Arc<dyn Accelerator>) -> Self {

@@ -157,6 +157,9 @@ fn a_program_runs_on_the_gpu() {
     let report = stdout(&["explain", text(&file), "--inputs", text(&inputs), "--device", "gpu"]);
     assert!(report.contains(" steps on the device, 0 on the CPU; "), "{report}");
     assert_eq!(tracefx(&["explain", text(&file), "--inputs", text(&inputs), "--device", "tpu"]).status.code(), Some(2));
+    // Results to the bit are no GPU's.
+    let strict = ["explain", text(&file), "--inputs", text(&inputs), "--device", "gpu", "--precision", "strict"];
+    assert_eq!(tracefx(&strict).status.code(), Some(1));
 }
 
 /// A machine without a driver of Vulkan.
