@@ -6,9 +6,9 @@
 use crate::fused::convolution::{Geometry, four};
 use crate::numeric::activation::Activation as _;
 use crate::numeric::dense::{self, Dense};
-use crate::numeric::isa::{DotWork, Dots, Level, prefetch_to_second_level};
+use crate::numeric::isa::{DotWork, Dots, Level};
 use crate::numeric::{parallel, scratch};
-use bytemuck::{cast_slice, cast_slice_mut};
+use bytemuck::cast_slice_mut;
 use tracefx_core::allocate::{collected, filled};
 use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
 use tracefx_plan::{QuantizedConvolution, Rounding};
@@ -357,23 +357,18 @@ impl DotWork for Multiply<'_> {
 }
 
 impl Multiply<'_> {
-    /// Each tile asks for a part of the panel that is next, so that it comes while they are computed.
     #[inline(always)]
     fn panels<I: Dots, const M: usize, const EDGE: usize, const V: usize, const N: usize>(mut self) {
         let n_rows = self.words.len() / self.kernel.n_words;
         let group = &self.kernel.panels[self.group * self.kernel.n_cols * self.kernel.n_words..];
-        let panels = group.as_chunks::<N>().0.chunks_exact(self.kernel.n_words).take(self.kernel.n_cols / N);
-        let mut panels = panels.enumerate().peekable();
-        while let Some((at, panel)) = panels.next() {
-            let next = panels.peek().map_or(&[][..], |it| it.1);
-            let mut parts = next.chunks(next.len().div_ceil(n_rows.div_ceil(M).max(1)).max(1));
-            let mut row = 0;
+        let panels = group.chunks_exact(N * self.kernel.n_words).take(self.kernel.n_cols / N);
+        for (at, panel) in panels.enumerate() {
+            let (panel, mut row) = (panel.as_chunks::<N>().0, 0);
             while row < n_rows {
-                let next = parts.next().unwrap_or_default();
                 if n_rows - row <= EDGE {
-                    self.tile::<I, EDGE, V, N>(row, at * N, panel, next);
+                    self.tile::<I, EDGE, V, N>(row, at * N, panel);
                 } else {
-                    self.tile::<I, M, V, N>(row, at * N, panel, next);
+                    self.tile::<I, M, V, N>(row, at * N, panel);
                 }
                 row += M;
             }
@@ -387,7 +382,6 @@ impl Multiply<'_> {
         first: usize,
         col: usize,
         panel: &[[u32; N]],
-        next: &[[u32; N]],
     ) {
         let n = panel.len();
         let n_rows = (self.words.len() / n - first).min(M);
@@ -398,9 +392,6 @@ impl Multiply<'_> {
         }
         let mut sums = [[I::zeros(); V]; M];
         for (at, words) in panel.iter().enumerate() {
-            if let Some(next) = next.get(at) {
-                prefetch_to_second_level(cast_slice(next));
-            }
             let mut with = [I::zeros(); V];
             for v in 0..V {
                 with[v] = I::load(&words[v * I::LANES..]);
