@@ -133,11 +133,13 @@ fn execute(line: &CommandLine) -> Result<String> {
     }
 }
 
-/// The program of a file, ready to run by its plan, and the inputs that are given.
+/// The program of a file, ready to run as the line says, and the inputs that are given.
 fn made_ready(line: &CommandLine, file: &Path, limits: &Limits, of_runs: RunLimits) -> Result<(Runner, Values)> {
+    let mode = line.mode().map_err(Refusal::CommandLine)?;
     let precision = line.precision().map_err(Refusal::CommandLine)?;
     let library = Library::extended();
-    let runner = library.runner(&library.open_file(file, limits)?)?.with_limits(of_runs).with_precision(precision);
+    let runner = library.runner(&library.open_file(file, limits)?)?;
+    let runner = runner.with_limits(of_runs).with_mode(mode).with_precision(precision);
     let runner = on_device(runner, line.device().map_err(Refusal::CommandLine)?)?;
     let inputs = Path::new(line.value("inputs").expect("the table says that it is required"));
     let inputs = read_inputs(runner.program(), &read_file(inputs, limits)?)?;
@@ -146,15 +148,8 @@ fn made_ready(line: &CommandLine, file: &Path, limits: &Limits, of_runs: RunLimi
 
 fn run(line: &CommandLine, file: &Path, limits: &Limits, of_runs: RunLimits) -> Result<String> {
     let repeat = line.number("repeat", 1, 1).map_err(Refusal::CommandLine)?;
-    let mode = line.mode().map_err(Refusal::CommandLine)?;
-    let precision = line.precision().map_err(Refusal::CommandLine)?;
-    let path = |name: &str| Path::new(line.value(name).expect("the table says that it is required"));
-    let (inputs, outputs) = (path("inputs"), path("outputs"));
-    let library = Library::extended();
-    let runner = library.runner(&library.open_file(file, limits)?)?;
-    let runner = runner.with_limits(of_runs).with_mode(mode).with_precision(precision);
-    let runner = on_device(runner, line.device().map_err(Refusal::CommandLine)?)?;
-    let inputs = read_inputs(runner.program(), &read_file(inputs, limits)?)?;
+    let outputs = Path::new(line.value("outputs").expect("the table says that it is required"));
+    let (runner, inputs) = made_ready(line, file, limits, of_runs)?;
     let start = Instant::now();
     let results = runner.run(&inputs)?;
     let mut times = vec![start.elapsed().as_secs_f64() * 1e3];

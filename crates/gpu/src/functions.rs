@@ -17,11 +17,10 @@ pub(crate) const FUNCTIONS: &[(&str, &str)] = &[
     // What is not a number goes through both.
     ("larger", "fn larger(a: f32, b: f32) -> f32 {\n    return select(b, a, a > b || is_nan(a));\n}\n"),
     ("smaller", "fn smaller(a: f32, b: f32) -> f32 {\n    return select(b, a, a < b || is_nan(a));\n}\n"),
+    // `e^x` is one more than the first number, times two to the power of the second.
     (
-        "exp_of",
-        "fn exp_of(x: f32) -> f32 {
-    if (is_nan(x)) { return x; }
-    if (x > 89.0f) { return number(0x7f800000u); }
+        "exp_parts",
+        "fn exp_parts(x: f32) -> vec2<f32> {
     let it = max(x, -104.0f);
     let n = round(it * 1.442695f);
     let rest = (it - n * 0.693359375f) + n * 2.1219444e-4f;
@@ -31,7 +30,17 @@ pub(crate) const FUNCTIONS: &[(&str, &str)] = &[
     y = y * rest + 1.6666521e-1f;
     y = y * rest + 4.9999994e-1f;
     y = y * rest + 1.0f;
-    return scaled(y * rest + 1.0f, i32(n));
+    return vec2<f32>(y * rest, n);
+}
+",
+    ),
+    (
+        "exp_of",
+        "fn exp_of(x: f32) -> f32 {
+    if (is_nan(x)) { return x; }
+    if (x > 89.0f) { return number(0x7f800000u); }
+    let it = exp_parts(x);
+    return scaled(it.x + 1.0f, i32(it.y));
 }
 ",
     ),
@@ -60,17 +69,9 @@ pub(crate) const FUNCTIONS: &[(&str, &str)] = &[
         "fn expm1_of(x: f32) -> f32 {
     if (x == 0.0f || is_nan(x)) { return x; }
     if (x > 80.0f) { return exp_of(x); }
-    let it = max(x, -104.0f);
-    let n = round(it * 1.442695f);
-    let rest = (it - n * 0.693359375f) + n * 2.1219444e-4f;
-    var y = 1.3814613e-3f;
-    y = y * rest + 8.3687101e-3f;
-    y = y * rest + 4.1668389e-2f;
-    y = y * rest + 1.6666521e-1f;
-    y = y * rest + 4.9999994e-1f;
-    y = y * rest + 1.0f;
-    let scale = scaled(1.0f, i32(n));
-    return y * rest * scale + (scale - 1.0f);
+    let it = exp_parts(x);
+    let scale = scaled(1.0f, i32(it.y));
+    return it.x * scale + (scale - 1.0f);
 }
 ",
     ),

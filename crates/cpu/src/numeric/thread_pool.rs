@@ -265,9 +265,6 @@ impl Slot {
                 self.0.fetch_sub(1, Ordering::Release);
             }
         }
-        if self.job.load(Ordering::Relaxed).is_null() {
-            return false;
-        }
         let before = self.helpers.fetch_add(1, Ordering::SeqCst);
         let _counted = Counted(&self.helpers);
         let job = self.job.load(Ordering::SeqCst);

@@ -392,7 +392,7 @@ impl BoundPlan {
             learn(&plan, operand, input, &mut self.symbols);
         }
         // What is written to one input is read of another where both are one memory, which a device does not see.
-        let are_one = self.writes_input && self.are_one(&given);
+        let are_one = self.device.is_some() && self.writes_input && self.are_one(&given);
         let mut device = if are_one { None } else { self.device.take() };
         let result = self.run_all(running, enter, &mut device);
         self.device = device.or_else(|| self.device.take());

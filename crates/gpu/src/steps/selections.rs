@@ -170,17 +170,25 @@ fn gathered(
     })
 }
 
-/// `aten.index.Tensor`: the indices broadcast; where all of them stand side by side, what they give stands in their place, else in front.
-fn indexed(cx: &mut Lowering<'_>, op: &str, input: TensorId, indices: &[Operand], result: TensorId) -> Lowered {
-    let (input, result) = (cx.movable(input)?, cx.movable(result)?);
-    let mut positions = Vec::new();
+/// The dimensions that have an index, with it.
+type Positions = Vec<(usize, (View, Kind))>;
+
+fn positions(cx: &Lowering<'_>, indices: &[Operand]) -> Result<Positions, Reason> {
+    let mut res = Vec::new();
     for (dim, it) in indices.iter().enumerate() {
         match it {
-            Operand::Tensor(it) => positions.push((dim, cx.view(*it)?)),
+            Operand::Tensor(it) => res.push((dim, cx.view(*it)?)),
             Operand::None => {}
             _ => return Err("other arguments".into()),
         }
     }
+    Ok(res)
+}
+
+/// `aten.index.Tensor`: the indices broadcast; where all of them stand side by side, what they give stands in their place, else in front.
+fn indexed(cx: &mut Lowering<'_>, op: &str, input: TensorId, indices: &[Operand], result: TensorId) -> Lowered {
+    let (input, result) = (cx.movable(input)?, cx.movable(result)?);
+    let positions = positions(cx, indices)?;
     let dims: Vec<usize> = positions.iter().map(|(dim, _)| *dim).collect();
     let (Some(&first), Some(&last)) = (dims.first(), dims.last()) else { return Err("an index of nothing".into()) };
     let is_together = last - first + 1 == dims.len();
@@ -722,14 +730,7 @@ fn enlarged(
 /// `aten.index_put`: values at positions of some dimensions, which stand side by side.
 fn put(cx: &mut Lowering<'_>, op: &str, target: TensorId, indices: &[Operand], values: TensorId) -> Lowered {
     let (target, values) = (cx.movable(target)?, cx.movable(values)?);
-    let mut positions = Vec::new();
-    for (dim, it) in indices.iter().enumerate() {
-        match it {
-            Operand::Tensor(it) => positions.push((dim, cx.view(*it)?)),
-            Operand::None => {}
-            _ => return Err("other arguments".into()),
-        }
-    }
+    let positions = positions(cx, indices)?;
     let dims: Vec<usize> = positions.iter().map(|(dim, _)| *dim).collect();
     let (Some(&first), Some(&last)) = (dims.first(), dims.last()) else { return Err("an index of nothing".into()) };
     if last - first + 1 != dims.len() || last >= target.sizes.len() {
