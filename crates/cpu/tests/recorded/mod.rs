@@ -3,7 +3,27 @@
 use safetensors::SafeTensors;
 use serde_json::Value as Json;
 use tracefx_core::{DType, Diagnostic, Element, Layout, MemoryFormat, Scalar, Storage, Tensor};
+use tracefx_ir::{Arg, Str};
 use tracefx_ops::Value;
+
+/// A recorded value as an argument in a graph, where tensors are what `tensor` makes of them.
+pub(crate) fn arg(value: &Value<Tensor>, tensor: &mut dyn FnMut(&Tensor) -> Arg) -> Arg {
+    match value {
+        Value::None => Arg::None,
+        Value::Bool(it) => Arg::Bool(*it),
+        Value::Int(it) => Arg::Int(it.as_int().expect("a recorded number is known")),
+        Value::Float(it) => Arg::Float(*it),
+        Value::Complex(it) => Arg::Complex(*it),
+        Value::Str(it) => Arg::Str(Str::clone(it)),
+        Value::DType(it) => Arg::DType(*it),
+        Value::Device(it) => Arg::Device(it.clone()),
+        Value::Layout(it) => Arg::Layout(*it),
+        Value::MemoryFormat(it) => Arg::MemoryFormat(*it),
+        Value::List(items) => Arg::List(items.iter().map(|it| arg(it, tensor)).collect()),
+        Value::SymBool(_) | Value::SymFloat(_) => unreachable!("a recorded number is known"),
+        Value::Tensor(it) => tensor(it),
+    }
+}
 
 /// An argument or a result; `None` where it is of an unknown kind.
 pub(crate) fn parse_value(json: &Json, tensors: Option<&SafeTensors<'_>>, restride: bool) -> Option<Value<Tensor>> {

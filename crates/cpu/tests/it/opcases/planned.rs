@@ -1,6 +1,7 @@
 //! Calls of an operator as programs, which are run by a plan: what the interpreter gives of them, to the bit where precision is
 //! strict. Passes of the compiler see the operator alone, or between pointwise operators that change nothing.
 
+use crate::recorded::arg;
 use std::sync::Arc;
 use tracefx_compile::{Precision, compile};
 use tracefx_core::{Code, DType, Diagnostic, Tensor, with_default_generator};
@@ -156,30 +157,16 @@ struct Writing {
 
 impl Writing {
     fn arg(&mut self, value: &Value<Tensor>) -> Arg {
-        match value {
-            Value::None => Arg::None,
-            Value::Bool(it) => Arg::Bool(*it),
-            Value::Int(it) => Arg::Int(it.as_int().expect("a recorded number is known")),
-            Value::Float(it) => Arg::Float(*it),
-            Value::Complex(it) => Arg::Complex(*it),
-            Value::Str(it) => Arg::Str(Str::clone(it)),
-            Value::DType(it) => Arg::DType(*it),
-            Value::Device(it) => Arg::Device(it.clone()),
-            Value::Layout(it) => Arg::Layout(*it),
-            Value::MemoryFormat(it) => Arg::MemoryFormat(*it),
-            Value::List(items) => Arg::List(items.iter().map(|it| self.arg(it)).collect()),
-            Value::SymBool(_) | Value::SymFloat(_) => unreachable!("a recorded number is known"),
-            Value::Tensor(tensor) => {
-                let node = if self.how.has_weights && !self.inputs.is_empty() {
-                    self.weights.push(tensor.clone());
-                    self.graph.get_attr(&format!("w{}", self.weights.len() - 1))
-                } else {
-                    self.inputs.push(value.clone());
-                    self.graph.placeholder(&format!("x{}", self.inputs.len() - 1))
-                };
-                self.same(node, tensor.dtype()).into()
-            }
-        }
+        arg(value, &mut |tensor| {
+            let node = if self.how.has_weights && !self.inputs.is_empty() {
+                self.weights.push(tensor.clone());
+                self.graph.get_attr(&format!("w{}", self.weights.len() - 1))
+            } else {
+                self.inputs.push(Value::Tensor(tensor.clone()));
+                self.graph.placeholder(&format!("x{}", self.inputs.len() - 1))
+            };
+            self.same(node, tensor.dtype()).into()
+        })
     }
 
     /// The same numbers, by pointwise operators where the call is surrounded.
