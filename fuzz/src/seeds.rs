@@ -2,6 +2,7 @@
 
 use crate::random::Random;
 use crate::stored::stored_entries;
+use crate::targets::plan::case;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tracefx_wire::format::{ENTRY_LEN, HEADER_LEN, Tag};
@@ -93,6 +94,13 @@ pub(crate) fn expressions() -> Vec<Vec<u8>> {
     let texts = tables.iter().map(|it| String::from_utf8(read(it)).expect("the tables are text"));
     let first = |row: &str| row.split('\t').next().unwrap_or_default().as_bytes().to_vec();
     texts.flat_map(|it| it.lines().map(first).collect::<Vec<_>>()).collect()
+}
+
+/// The bytes of the plans of random networks, and of their outlines.
+pub(crate) fn plans() -> Vec<Vec<u8>> {
+    let plans = random().into_iter().step_by(8).filter_map(|it| case(&it)?.plan());
+    let files = plans.flat_map(|it| [it.to_bytes(), it.to_outline()]);
+    files.map(|it| it.expect("a plan has bytes")).filter(|it| it.len() <= MAX_LEN).collect()
 }
 
 /// Bytes of which no sense is made here: short and long ones.

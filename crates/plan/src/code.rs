@@ -6,15 +6,17 @@
 //! that was filled before.
 
 use crate::Operand;
+use crate::bytes::parts;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tracefx_core::{Code, DType, Diagnostic, Dims, Result};
 
 /// A number of a register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Register(pub u32);
 
 /// An argument of an instruction.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Argument {
     /// The element in a register, where the operator takes a tensor.
     Register(Register),
@@ -23,20 +25,23 @@ pub enum Argument {
 }
 
 /// A call of a pointwise operator, the result of which fills the next register.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Instruction {
     /// The operator, `aten.relu.default`.
+    #[serde(with = "parts::text")]
     pub op: Arc<str>,
     /// The arguments, one per argument of the schema.
     pub args: Vec<Argument>,
     /// The dtype of the result.
+    #[serde(with = "parts::dtype")]
     pub dtype: DType,
 }
 
 /// Code that runs for every element of the sizes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Loop<T> {
     /// The sizes.
+    #[serde(with = "parts::dims")]
     pub sizes: Dims,
     /// The tensors whose elements the first registers hold. They broadcast to the sizes.
     pub inputs: Vec<T>,

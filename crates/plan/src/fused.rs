@@ -1,7 +1,9 @@
 //! Fused steps: what several operators of the program compute, in one step. Their tensors are of the type `T`: numbers of a plan's
 //! tensors in a plan, tensors when it runs.
 
+use crate::bytes::parts;
 use crate::{Loop, QuantizedConvolution};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tracefx_core::DType;
 
@@ -9,7 +11,7 @@ use tracefx_core::DType;
 pub const FLOATS: [DType; 3] = [DType::Float32, DType::Float16, DType::BFloat16];
 
 /// What a fused step computes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Fused<T> {
     /// Scaled dot-product attention.
     Attention(Attention<T>),
@@ -31,7 +33,7 @@ pub enum Fused<T> {
 
 /// Convolutions of channels-last images in float32, one after the other. Where there are several, a few rows of the images between
 /// them are in memory at a time.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Convolution<T> {
     /// The images, `[N, H, W, C]`, row-major.
     pub input: T,
@@ -46,7 +48,7 @@ pub struct Convolution<T> {
 }
 
 /// What the filters of a convolution look at. Height stands before width.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
     /// The strides.
     pub stride: [usize; 2],
@@ -73,7 +75,7 @@ impl Window {
 }
 
 /// `epilogue(convolution(input, weight))`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConvolutionLayer<T> {
     /// The filters as PyTorch has them, `[O, C / groups, KH, KW]`, with any strides.
     pub weight: T,
@@ -123,7 +125,7 @@ impl<T> ConvolutionLayer<T> {
 }
 
 /// A product of matrices in float32, or all of its tensors in float16 or bfloat16: `result = epilogue(lhs @ rhs)`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Product<T> {
     /// The rows, `[M, K]`, row-major.
     pub lhs: T,
@@ -137,7 +139,7 @@ pub struct Product<T> {
 
 /// A normalisation of rows in float32: `result = (input - mean) / sqrt(var + eps) * weight + bias`, or with
 /// `input / sqrt(mean(input²) + eps)`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Norm<T> {
     /// The rows, `[M, N]`, row-major.
     pub input: T,
@@ -154,7 +156,7 @@ pub struct Norm<T> {
 }
 
 /// What a row is divided by the root of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NormStatistic {
     /// The variance, after the mean is subtracted: `aten.layer_norm`.
     Variance,
@@ -164,7 +166,7 @@ pub enum NormStatistic {
 
 /// Scaled dot-product attention in float32, of as many heads as the dimensions before the last two have elements:
 /// `result = softmax(query @ key.T * scale + mask) @ value`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attention<T> {
     /// The queries, `[.., L, E]`, with any strides.
     pub query: T,
@@ -187,7 +189,7 @@ pub struct Attention<T> {
 }
 
 /// A pooling of channels-last images in float32, or in int8 or uint8 where it gives the largest elements.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pool<T> {
     /// The images, `[N, H, W, C]`, row-major.
     pub input: T,
@@ -206,7 +208,7 @@ pub struct Pool<T> {
 }
 
 /// What a pooling computes of each window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PoolReduction {
     /// The largest element, or what is not a number.
     Max,
@@ -220,9 +222,10 @@ pub enum PoolReduction {
 }
 
 /// The elements at positions of a dimension, as `aten.index_select` and `aten.embedding` give them, of any dtype.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gather<T> {
     /// The operator, which an error names.
+    #[serde(with = "parts::text")]
     pub op: Arc<str>,
     /// The elements, with any strides.
     pub input: T,
@@ -238,7 +241,7 @@ pub struct Gather<T> {
 
 /// What follows a product or a convolution, in this order: the bias of each channel is added, channels are normalised, the residual is added, and
 /// the activation is applied. A channel is an index of the last dimension of the result.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Epilogue<T> {
     /// A number for each channel.
     pub bias: Option<T>,
@@ -251,7 +254,7 @@ pub struct Epilogue<T> {
 }
 
 /// `(x - mean) / sqrt(var + eps) * weight + bias`, each a number for each channel.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BatchNorm<T> {
     /// The factors; one where there are none.
     pub weight: Option<T>,
@@ -266,7 +269,7 @@ pub struct BatchNorm<T> {
 }
 
 /// A function of one number.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Activation {
     /// The number itself.
     Identity,

@@ -28,6 +28,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod bytes;
 mod code;
 mod fused;
 mod memory;

@@ -1,12 +1,14 @@
 //! What steps take and give: numbers and options as they are written in the plan, and tensors by number.
 
 use crate::TensorId;
+use crate::bytes::parts;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tracefx_core::{Complex64, DType, Device, Layout, MemoryFormat};
 use tracefx_sym::Expr;
 
 /// An argument or a result of a step, or what a plan takes and gives.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Operand {
     /// `None`.
     None,
@@ -17,25 +19,25 @@ pub enum Operand {
     /// A float.
     Float(f64),
     /// A complex number.
-    Complex(Complex64),
+    Complex(#[serde(with = "parts::complex")] Complex64),
     /// A string.
-    Str(Arc<str>),
+    Str(#[serde(with = "parts::text")] Arc<str>),
     /// A dtype.
-    DType(DType),
+    DType(#[serde(with = "parts::dtype")] DType),
     /// A device.
-    Device(Device),
+    Device(#[serde(with = "parts::device")] Device),
     /// A layout.
-    Layout(Layout),
+    Layout(#[serde(with = "parts::layout")] Layout),
     /// A memory format.
-    MemoryFormat(MemoryFormat),
+    MemoryFormat(#[serde(with = "parts::memory_format")] MemoryFormat),
     /// A number that is computed of what the data decides. As a result or an input, a symbol, which it gives its value.
-    Expr(Expr),
+    Expr(#[serde(with = "parts::expr")] Expr),
     /// A tensor of the plan.
     Tensor(TensorId),
     /// One of the plans of the step: a branch, or the body of a loop.
     Plan(usize),
     /// A list or tuple.
-    List(Vec<Operand>),
+    List(#[serde(deserialize_with = "parts::nested")] Vec<Operand>),
 }
 
 impl Operand {

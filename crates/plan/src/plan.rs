@@ -1,16 +1,18 @@
 //! The plan: its buffers, the tensors that look at them, and its steps.
 
+use crate::bytes::parts;
 use crate::{Fused, Operand};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tracefx_core::{DType, Dims, Storage, has_contiguous_strides, storage_span};
 use tracefx_sym::SymInt;
 
 /// A buffer of a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BufferId(pub u32);
 
 /// A tensor of a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TensorId(pub u32);
 
 /// Where bytes are.
@@ -29,26 +31,31 @@ pub enum Buffer {
 }
 
 /// A strided view of a buffer; sizes, strides and offset in elements, and in symbols where the data decides them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TensorView {
     /// The buffer.
     pub buffer: BufferId,
     /// The dtype of the elements.
+    #[serde(with = "parts::dtype")]
     pub dtype: DType,
     /// The sizes.
+    #[serde(with = "parts::sizes")]
     pub sizes: Vec<SymInt>,
     /// The strides.
+    #[serde(with = "parts::sizes")]
     pub strides: Vec<SymInt>,
     /// The position of the first element.
+    #[serde(with = "parts::size")]
     pub offset: SymInt,
 }
 
 /// What a step does.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Action {
     /// Calls the kernel of an operator.
     Call {
         /// The operator, `aten.relu.default`.
+        #[serde(with = "parts::text")]
         op: Arc<str>,
         /// The arguments, one per argument of the schema.
         args: Vec<Operand>,
@@ -58,6 +65,7 @@ pub enum Action {
     /// Changes elements of a tensor in the place where they are, as an operator gives them: its kernel writes nothing else.
     Update {
         /// The operator, `aten.index_copy.default`, whose result is like its first argument.
+        #[serde(with = "parts::text")]
         op: Arc<str>,
         /// The arguments, one per argument of the schema. The first is the tensor.
         args: Vec<Operand>,
@@ -75,10 +83,12 @@ pub enum Action {
     /// Runs plans: `cond`, `while_loop`, `map_impl`, `scan` or `wrap_with_set_grad_enabled`.
     ControlFlow {
         /// The operator, after `torch.ops.higher_order.`.
+        #[serde(with = "parts::text")]
         op: Arc<str>,
         /// What it takes; a graph is one of the plans.
         operands: Vec<Operand>,
-        /// The plans.
+        /// The plans; what has the bytes of a plan has those of these behind its steps.
+        #[serde(skip)]
         plans: Vec<Plan>,
         /// Where its results are copied to.
         results: Operand,
@@ -86,9 +96,10 @@ pub enum Action {
 }
 
 /// A step, and the node that it is from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Step {
     /// The name of the node.
+    #[serde(with = "parts::text")]
     pub node: Arc<str>,
     /// What it does.
     pub action: Action,

@@ -1,6 +1,7 @@
 //! Convolutions of integers of eight bits, which stand for numbers with a scale and the integer that is zero.
 
 use crate::{Fused, Window};
+use serde::{Deserialize, Serialize};
 
 /// A convolution of channels-last images of 8-bit integers with int8 filters, whose sums are exact in int32, and what follows it.
 ///
@@ -8,7 +9,7 @@ use crate::{Fused, Window};
 /// It may be [rounded](Rounding) and become a number again; the residual is added, the limits are applied, and it is rounded to the result.
 ///
 /// A product of a matrix with columns is one too: rows are images of one pixel.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QuantizedConvolution<T> {
     /// The images, `[N, H, W, C]`, row-major, in int8 or uint8.
     pub input: T,
@@ -39,7 +40,7 @@ pub struct QuantizedConvolution<T> {
 }
 
 /// How numbers become integers: `clamp(round(x / scale) + zero_point, min, max)`, where a half goes to the even neighbour.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rounding {
     /// What one is.
     pub scale: f64,
@@ -52,7 +53,7 @@ pub struct Rounding {
 }
 
 /// A tensor like the result, in int8 or uint8, row-major.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QuantizedResidual<T> {
     /// The integers.
     pub tensor: T,

@@ -5,7 +5,7 @@ use crate::{
     TensorId, TensorView,
 };
 use std::ops::RangeInclusive;
-use tracefx_core::{Code, DType, Diagnostic, Dims, Result};
+use tracefx_core::{Code, DType, Diagnostic, Dims, Result, Storage};
 
 impl Plan {
     /// Checks the plan.
@@ -16,6 +16,11 @@ impl Plan {
     /// program; where an update is not of a tensor whose elements have places of their own; where the tensors of a fused step are not of its dtype, which is float32 of most, or of sizes that do not fit; where a loop
     /// reads a register that is not filled, or what it writes elsewhere; where a copy converts or stays in its buffer; where what it gives is memory of its own. `ViewOutOfBounds` where a tensor leaves its constant.
     pub fn validate(&self) -> Result<()> {
+        self.validate_for(&Storage::len)
+    }
+
+    /// The same where `n_bytes` says how long a storage of the program is.
+    pub(crate) fn validate_for(&self, n_bytes: &dyn Fn(&Storage) -> usize) -> Result<()> {
         let mut written = vec![false; self.buffers.len()];
         for (at, view) in self.tensors.iter().enumerate() {
             let buffer = self.buffers.get(view.buffer.0 as usize);
@@ -31,9 +36,9 @@ impl Plan {
             let span = view.known().and_then(|it| it.span(view.dtype));
             let span = span.ok_or_else(|| invalid(format!("%{at} has no number of bytes")))?;
             if let Buffer::Constant(storage) = buffer
-                && span > storage.len()
+                && span > n_bytes(storage)
             {
-                let what = format!("%{at} leaves its constant of {} bytes", storage.len());
+                let what = format!("%{at} leaves its constant of {} bytes", n_bytes(storage));
                 return Err(Diagnostic::new(Code::ViewOutOfBounds, what));
             }
         }
@@ -45,7 +50,7 @@ impl Plan {
             return Err(invalid("memory of the plan is alone anyway".to_owned()));
         }
         for step in &self.steps {
-            self.check_step(step, &mut written).map_err(|problem| problem.node(&*step.node))?;
+            self.check_step(step, &mut written, n_bytes).map_err(|problem| problem.node(&*step.node))?;
         }
         self.exists(&self.output)?;
         self.is_written(&self.output, &written)?;
@@ -53,7 +58,7 @@ impl Plan {
         self.all(&self.output, &is_given, "is memory of the plan, and cannot be given away")
     }
 
-    fn check_step(&self, step: &Step, written: &mut [bool]) -> Result<()> {
+    fn check_step(&self, step: &Step, written: &mut [bool], n_bytes: &dyn Fn(&Storage) -> usize) -> Result<()> {
         match &step.action {
             Action::Call { args, results, .. } => {
                 args.iter().chain(results).try_for_each(|it| self.exists(it))?;
@@ -104,7 +109,7 @@ impl Plan {
             Action::ControlFlow { operands, plans, results, .. } => {
                 operands.iter().chain([results]).try_for_each(|it| self.exists(it))?;
                 operands.iter().try_for_each(|it| self.is_written(it, written))?;
-                plans.iter().try_for_each(Plan::validate)?;
+                plans.iter().try_for_each(|it| it.validate_for(n_bytes))?;
                 if let Some(stray) = operands.iter().find(|it| matches!(it, Operand::Plan(at) if *at >= plans.len())) {
                     return Err(invalid(format!("{stray:?} is not there")));
                 }

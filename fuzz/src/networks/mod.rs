@@ -15,6 +15,7 @@ use tracefx_cpu::kernels;
 use tracefx_exec::{Accelerator, BoundPlan, Executor, Interpreter, LOOP_STEPS, Preparations, fits, plan};
 use tracefx_ir::{Attribute, GraphModule, TensorMeta};
 use tracefx_ops::{Value, registry};
+use tracefx_plan::Plan;
 
 /// How many times as far as noise a result may be moved by rounding.
 const SAFETY: f64 = 16.0;
@@ -195,6 +196,20 @@ fn train(module: &GraphModule) {
     }
 }
 
+/// Whether a plan is what its bytes say, and its outline, too.
+fn comes_back(plan: &Plan) -> Result<(), String> {
+    let problem = |it: Diagnostic| it.to_string();
+    let bytes = plan.to_bytes().map_err(problem)?;
+    let again = Plan::from_bytes(&bytes).map_err(problem)?;
+    let outline = plan.to_outline().map_err(problem)?;
+    let seen = Plan::from_outline(&outline).map_err(problem)?;
+    let is_same = again.to_string() == plan.to_string() && seen.to_string() == plan.to_string();
+    if !is_same || again.to_bytes().map_err(problem)? != bytes {
+        return Err("the plan does not come back as it was".to_owned());
+    }
+    Ok(())
+}
+
 /// A network, by bytes that choose what it is.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -215,6 +230,16 @@ impl Case {
     /// How a plan differs from the interpreter.
     pub fn check(&self) -> Result<(), String> {
         self.check_on(None)
+    }
+
+    /// The compiled plan for the first set of sizes; nothing where there is none.
+    pub(crate) fn plan(&self) -> Option<Plan> {
+        let inputs = Inputs { bytes: &self.sizes, is_other: false };
+        let mut network = Network::new(&inputs.make(0), None, !inputs.has_specials());
+        self.steps.iter().for_each(|it| network.grow(it));
+        let metas: Vec<_> = inputs.values(0).iter().map(|it| it.map(&mut TensorMeta::of)).collect();
+        let traced = plan(&network.finish(&self.outputs), &metas, registry(), kernels()).ok()?;
+        Some(compile(traced, registry(), kernels(), self.precision))
     }
 
     /// As [`Case::check`], with a device that does the steps that it can, and rounds its own way. What is infinite, or no number, is not for it.
@@ -264,6 +289,7 @@ impl Case {
                 compiled = traced;
             }
             compiled.validate().map_err(|problem| format!("{problem}\n{}\n{compiled}", mine.graph))?;
+            comes_back(&compiled).map_err(|problem| format!("{problem}\n{}\n{compiled}", mine.graph))?;
             let device = accelerator.map(|it| it.prepare(&compiled, registry())).transpose();
             let made = BoundPlan::sharing(Arc::new(compiled), registry(), kernels(), &preparations);
             let made = device.and_then(|device| Ok(made?.with_device(device.flatten())));

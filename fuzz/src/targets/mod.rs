@@ -5,5 +5,6 @@ pub(crate) mod expr;
 pub(crate) mod matcher;
 pub(crate) mod pickle;
 pub(crate) mod plan;
+pub(crate) mod plan_bytes;
 pub(crate) mod program;
 pub(crate) mod wire;

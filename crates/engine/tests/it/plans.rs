@@ -6,6 +6,7 @@ use tracefx_core::Tensor;
 use tracefx_engine::{Limits, Mode, Precision, Runner, open, read_inputs};
 use tracefx_export::ExportedProgram;
 use tracefx_ops::Value;
+use tracefx_plan::Plan;
 
 /// Why programs have no plan, and which.
 const REFUSED: &str = "\
@@ -62,6 +63,23 @@ pub(crate) fn recorded(folder: &Path) -> Option<(ExportedProgram, Vec<Vec<Value<
     Some((program, calls))
 }
 
+/// Whether a plan is what its bytes say; and fewer of them, or others, are refused, or are a valid plan.
+fn comes_back(plan: &Plan) {
+    let bytes = plan.to_bytes().unwrap();
+    let again = Plan::from_bytes(&bytes).unwrap();
+    assert_eq!(again.to_string(), plan.to_string());
+    assert!(again.to_bytes().unwrap() == bytes, "the constants are others");
+    let outline = plan.to_outline().unwrap();
+    assert_eq!(Plan::from_outline(&outline).unwrap().to_string(), plan.to_string());
+    let step = (outline.len() / 64).max(1);
+    for at in (0..outline.len()).step_by(step) {
+        assert!(Plan::from_outline(&outline[..at]).is_err(), "{at} of {} bytes are a plan", outline.len());
+        let mut other = outline.clone();
+        other[at] ^= 1 << (at % 8);
+        drop(Plan::from_outline(&other));
+    }
+}
+
 /// Runs a program on its recorded inputs, three times by each way, and tells why it has no plan; nothing of a program that does
 /// not run.
 fn compare(folder: &Path) -> Option<Option<String>> {
@@ -69,6 +87,9 @@ fn compare(folder: &Path) -> Option<Option<String>> {
     let runner = |mode| Runner::new(&program).map(|it| it.with_mode(mode).with_precision(Precision::Strict));
     let (interpreted, planned) = (runner(Mode::Interpret).ok()?, runner(Mode::Plan).ok()?);
     let plan = planned.plan(calls.first()?);
+    if let Ok(plan) = &plan {
+        comes_back(plan);
+    }
     for inputs in calls.iter().flat_map(|it| [it; 3]) {
         let (mine, yours) = (copies(inputs), copies(inputs));
         let results = [interpreted.run(&mine), planned.run(&yours)];
