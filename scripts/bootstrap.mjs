@@ -29,7 +29,7 @@ const EXE = process.platform === "win32" ? ".exe" : "";
 const XTASK = join("target", "debug", `xtask${EXE}`);
 const WORKSPACE = ["Cargo.toml", "Cargo.lock"];
 const CRATES = readdirSync(join(ROOT, "crates"))
-  .filter((name) => name !== "cli" && name !== "wasm")
+  .filter((name) => name !== "cli" && name !== "wasm" && name !== "wasm-gpu")
   .map((name) => `crates/${name}`);
 
 /** @typedef {{ name: string, print: () => string, outputs: string[], commands: string[][], clean?: string[], help?: string }} Build */
@@ -56,9 +56,14 @@ const engine = (/** @type {string} */ rustVersion, /** @type {string} */ wasmVer
   name: "engine (WebAssembly)",
   print: () => {
     const tools = ["xtask/src/wasm", "xtask/bindgen", "package-lock.json"];
-    return fingerprint([...WORKSPACE, ...CRATES, "crates/wasm", ...tools], [rustVersion, wasmVersion]);
+    return fingerprint(
+      [...WORKSPACE, ...CRATES, "crates/wasm", "crates/wasm-gpu", ...tools],
+      [rustVersion, wasmVersion],
+    );
   },
-  outputs: ["engine.js", "engine.d.ts", "engine-simd.wasm"].map((it) => `ts/wasm/${it}`),
+  outputs: ["engine.js", "engine.d.ts", "engine-simd.wasm", "gpu.js", "gpu.d.ts", "gpu.wasm"].map(
+    (it) => `ts/wasm/${it}`,
+  ),
   // Not by way of cargo, which would wait for whoever builds at the same time.
   commands: [[XTASK, "wasm"]],
 });

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { installedProject, type Project } from "./installed.ts";
 
 /** The largest download that is allowed, in bytes after gzip: a growth beyond it is a decision, not an accident. */
-const BUDGET = { tarball: 6_000_000, module: 3_800_000, glue: 20_000 };
+const BUDGET = { tarball: 6_000_000, module: 3_800_000, glue: 20_000, gpu: 400_000, gpuGlue: 8_000 };
 
 let home: Project;
 let project: string;
@@ -169,4 +169,7 @@ it("stays within its budget of bytes", () => {
   expect(statSync(tarball).size).toBeLessThan(BUDGET.tarball);
   expect(gzipped("wasm/engine-simd.wasm")).toBeLessThan(BUDGET.module);
   expect(gzipped("wasm/engine.js")).toBeLessThan(BUDGET.glue);
+  // What is fetched where a GPU is asked for.
+  expect(gzipped("wasm/gpu.wasm")).toBeLessThan(BUDGET.gpu);
+  expect(gzipped("wasm/gpu.js")).toBeLessThan(BUDGET.gpuGlue);
 });

@@ -560,7 +560,7 @@ pub(crate) const FUNCTIONS: &[(&str, &str)] = &[
     var rest = vec2<u32>(0u, 0u);
     for (var bit = 0u; bit < 64u; bit++) {
         let top = rest.y >> 31u;
-        rest = vec2<u32>((rest.x << 1u) | (select(a.x, a.y, bit < 32u) >> (31u - (bit & 31u)) & 1u), (rest.y << 1u) | (rest.x >> 31u));
+        rest = vec2<u32>((rest.x << 1u) | ((select(a.x, a.y, bit < 32u) >> (31u - (bit & 31u))) & 1u), (rest.y << 1u) | (rest.x >> 31u));
         quotient = vec2<u32>(quotient.x << 1u, (quotient.y << 1u) | (quotient.x >> 31u));
         if (top == 1u || rest.y > b.y || (rest.y == b.y && rest.x >= b.x)) {
             rest = long_subtract(rest, b);

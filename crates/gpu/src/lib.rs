@@ -26,6 +26,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod elements;
 mod functions;
 mod lower;
 mod memory;
@@ -33,7 +34,9 @@ mod program;
 mod shader;
 mod steps;
 
+pub use elements::{narrowed, widened};
 pub use lower::lower;
 pub use program::{
-    Binding, Check, DeviceBufferId, DeviceStep, Dispatch, Limits, ModuleId, Place, Program, Reason, Work, words,
+    Binding, Check, DeviceBufferId, DeviceStep, Dispatch, Limits, ModuleId, Place, Program, Reason, Work,
+    program_types, words,
 };

@@ -167,11 +167,27 @@ pub(crate) fn cross(plan: &Plan, works: Vec<Work>, program: &mut Program, may_wr
         }
         program.steps.push(done);
     }
+    go_up_early(&mut program.steps);
     let is_output = |at: usize| {
         let is_outer = !matches!(plan.buffers[at], Buffer::Scratch | Buffer::Made);
         is_outer && is_written[at] && contents[at].is_on_device && !contents[at].is_on_cpu
     };
     program.outputs = (0..plan.buffers.len()).filter(|it| is_output(*it)).map(|it| BufferId(it as u32)).collect();
+}
+
+/// Moves what goes up to behind the last step of the CPU before: the steps in between are the device's, and would have asked for it first if one
+/// of them touched it. So all that they do is told the device at once.
+fn go_up_early(steps: &mut [DeviceStep]) {
+    let mut first = 0;
+    for at in 0..steps.len() {
+        if at > first {
+            let uploads = std::mem::take(&mut steps[at].uploads);
+            steps[first].uploads.extend(uploads);
+        }
+        if matches!(steps[at].work, Work::Cpu(_)) {
+            first = at + 1;
+        }
+    }
 }
 
 /// A buffer that the dispatches of one step alone use.

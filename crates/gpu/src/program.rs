@@ -1,23 +1,26 @@
 //! The program of a device: what it does in the place of a plan's steps, as plain data, which any host of a GPU can execute.
 
+use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
-use tracefx_core::DType;
+use tracefx_core::{Code, DType, Diagnostic};
 use tracefx_plan::BufferId;
+use ts_rs::{Config, TS};
 
 /// A number of a device's buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct DeviceBufferId(pub u32);
 
 /// A number of a module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct ModuleId(pub u32);
 
 /// A plan as a device executes it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, TS)]
 pub struct Program {
     /// The bytes of each buffer of the device.
+    #[ts(type = "number[]")]
     pub buffers: Vec<u64>,
     /// Where the elements of each buffer of the plan are; nothing of those that are on the CPU alone.
     pub places: Vec<Option<Place>>,
@@ -26,56 +29,69 @@ pub struct Program {
     /// What is done for each step of the plan, in order.
     pub steps: Vec<DeviceStep>,
     /// The plan's buffers that come down at the end: results, and what the plan has changed of inputs and of the program.
+    #[ts(type = "number[]")]
     pub outputs: Vec<BufferId>,
     /// The constants that the device reads before anything has written to them.
+    #[ts(type = "number[]")]
     pub constants: Vec<BufferId>,
     /// What the data can break. A shader that finds it broken writes to the buffer of checks.
+    #[serde(serialize_with = "counted")]
+    #[ts(type = "number")]
     pub checks: Vec<Check>,
     /// The buffer of checks, three words for each: whether it is broken, and the two words of the value that breaks it.
+    #[ts(type = "number | null")]
     pub check_buffer: Option<DeviceBufferId>,
 }
 
 /// The elements of a plan's buffer on the device, in the order of the plan's memory, so that offsets and strides are the same. An
 /// element of up to four bytes is a word; one of eight is two words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, TS)]
 pub struct Place {
     /// The device's buffer.
+    #[ts(type = "number")]
     pub buffer: DeviceBufferId,
     /// What the elements are.
+    #[serde(serialize_with = "named")]
+    #[ts(type = "DType")]
     pub dtype: DType,
     /// How many there are.
     pub n_elements: usize,
 }
 
 /// What is done for a step of the plan.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, TS)]
 pub struct DeviceStep {
     /// What comes down from the device before it.
+    #[ts(type = "number[]")]
     pub downloads: Vec<BufferId>,
     /// What goes up to the device before it.
+    #[ts(type = "number[]")]
     pub uploads: Vec<BufferId>,
     /// What is filled with zeros on the device before it.
+    #[ts(type = "number[]")]
     pub clears: Vec<BufferId>,
     /// Who does its work.
     pub work: Work,
 }
 
 /// Who does the work of a step.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, TS)]
+#[serde(rename_all = "camelCase")]
 pub enum Work {
     /// The device, in this order.
     Device(Vec<Dispatch>),
     /// The CPU, for this reason.
-    Cpu(Reason),
+    Cpu(#[ts(type = "string")] Reason),
 }
 
 /// Why a step is not the device's.
 pub type Reason = Cow<'static, str>;
 
 /// A run of a module.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, TS)]
 pub struct Dispatch {
     /// The module.
+    #[ts(type = "number")]
     pub module: ModuleId,
     /// The whole buffers that it is given, in the order of its bindings.
     pub bindings: Vec<Binding>,
@@ -84,9 +100,10 @@ pub struct Dispatch {
 }
 
 /// A buffer that a module is given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, TS)]
 pub struct Binding {
     /// The buffer.
+    #[ts(type = "number")]
     pub buffer: DeviceBufferId,
     /// Whether the module writes to it.
     pub is_written: bool,
@@ -125,7 +142,47 @@ impl Default for Limits {
     }
 }
 
+/// The TypeScript of a program, with its documentation.
+pub fn program_types() -> Vec<String> {
+    fn declared<T: TS>(config: &Config) -> String {
+        format!("{}export {}", T::docs().unwrap_or_default(), T::decl(config))
+    }
+    let config = Config::new().with_large_int("number");
+    vec![
+        declared::<Program>(&config),
+        declared::<Place>(&config),
+        declared::<DeviceStep>(&config),
+        declared::<Work>(&config),
+        declared::<Dispatch>(&config),
+        declared::<Binding>(&config),
+    ]
+}
+
+fn named<S: Serializer>(dtype: &DType, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(dtype.name())
+}
+
+fn counted<S: Serializer>(checks: &[Check], to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(checks.len() as u64)
+}
+
 impl Program {
+    /// Refuses a run of which the data has broken a check, in the words of the CPU's kernels; the words are those of the buffer of checks.
+    ///
+    /// # Errors
+    /// `IndexOutOfRange` where a value is no position.
+    pub fn check(&self, words: &[u32]) -> Result<(), Diagnostic> {
+        let broken = words.chunks_exact(3).zip(&self.checks).find(|(it, _)| it[0] != 0);
+        let Some((it, check)) = broken else { return Ok(()) };
+        let value = ((u64::from(it[2]) << 32) | u64::from(it[1])) as i64;
+        let Check { node, op, dim, size, is_wrapped } = check;
+        let what = match is_wrapped {
+            true => format!("index {value} is out of bounds for dimension {dim} with size {size}"),
+            false => format!("index out of range in self: {value} is not in [0, {size})"),
+        };
+        Err(Diagnostic::new(Code::IndexOutOfRange, what).op(&**op).node(&**node))
+    }
+
     /// How many steps the device does, and how many the CPU.
     pub fn count(&self) -> (usize, usize) {
         let n_device = self.steps.iter().filter(|it| matches!(it.work, Work::Device(_))).count();

@@ -262,7 +262,8 @@ fn kind_of(dtype: DType) -> Kind {
 
 /// A number as WGSL writes it.
 pub(crate) fn float(value: f32) -> String {
-    if value.is_finite() { format!("{value:?}f") } else { format!("number({:#x}u)", value.to_bits()) }
+    // The shortest digits of the largest numbers are more than these, and refused by browsers.
+    if value.abs() < 3.4e38 { format!("{value:?}f") } else { format!("number({:#x}u)", value.to_bits()) }
 }
 
 /// An integer as WGSL writes it.

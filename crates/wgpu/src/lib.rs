@@ -12,7 +12,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod elements;
 mod gpu;
 mod run;
 

@@ -1,13 +1,12 @@
 //! A plan on the GPU: its buffers, which stay from run to run, and its runs.
 
-use crate::elements::{narrowed, widened};
 use crate::gpu::{Gpu, Pipeline, failed};
 use std::fmt;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_exec::{Memory, PlanDevice};
-use tracefx_gpu::{Check, Place, Program, Work, words};
+use tracefx_gpu::{Place, Program, Work, narrowed, widened, words};
 use tracefx_plan::BufferId;
 
 /// A run that takes longer has failed.
@@ -150,15 +149,7 @@ impl PlanOnGpu {
         let Some(buffer) = self.program.check_buffer else { return Ok(()) };
         let n_bytes = 12 * self.program.checks.len() as u64;
         let words: Vec<u32> = self.read(buffer.0 as usize, n_bytes, |bytes| Ok(bytemuck::pod_collect_to_vec(bytes)))?;
-        let broken = words.chunks_exact(3).zip(&self.program.checks).find(|(it, _)| it[0] != 0);
-        let Some((it, check)) = broken else { return Ok(()) };
-        let value = ((u64::from(it[2]) << 32) | u64::from(it[1])) as i64;
-        let Check { node, op, dim, size, is_wrapped } = check;
-        let what = match is_wrapped {
-            true => format!("index {value} is out of bounds for dimension {dim} with size {size}"),
-            false => format!("index out of range in self: {value} is not in [0, {size})"),
-        };
-        Err(Diagnostic::new(Code::IndexOutOfRange, what).op(&**op).node(&**node))
+        self.program.check(&words)
     }
 
     fn try_begin(&mut self, memory: &mut Memory<'_>) -> Result<()> {

@@ -13,6 +13,7 @@ mod dtypes;
 mod effects;
 mod errors;
 mod functions;
+mod gpu;
 mod members;
 mod methods;
 mod names;
@@ -48,6 +49,7 @@ const FILES: &[File] = &[
     File { path: "bindings/effects.ts", source: "crates/rewrite/src/impure.rs", body: effects::body },
     File { path: "bindings/errors.ts", source: "crates/core/src/diagnostic.rs", body: errors::body },
     File { path: "bindings/functions.ts", source: "crates/ops/src", body: functions::body },
+    File { path: "bindings/gpu.ts", source: "crates/gpu/src/program.rs", body: gpu::body },
     File { path: "bindings/members.ts", source: "crates/ops/src/core/members.rs", body: members::body },
     File { path: "bindings/methods.ts", source: "crates/ops/src", body: methods::body },
     File { path: "bindings/names.ts", source: "crates/ir/src/illegal_names.rs", body: names::body },

@@ -19,6 +19,7 @@ const ROWS: &[(&str, u8)] = &[
     ("tensor", 3),
     ("engine", 4),
     ("functions", 5),
+    ("gpu", 5),
     ("torch", 6),
     ("nn", 7),
     ("optim", 7),

@@ -28,6 +28,7 @@ const ROWS: &[(&str, u8)] = &[
     ("wgpu", 6),
     ("engine", 7),
     ("wasm", 8),
+    ("wasm-gpu", 8),
     ("cli", 8),
     ("conformance", 9),
     ("fuzz", 9),

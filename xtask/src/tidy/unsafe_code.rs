@@ -9,7 +9,8 @@ const DOCUMENT: &str = "docs/unsafe.md";
 /// Folders of crates.
 const FOLDERS: &[&str] = &["crates", "fuzz", "xtask"];
 /// Crates in which macros of others write what is unsafe, so that it cannot be forbidden.
-const OF_MACROS: &[(&str, &str)] = &[("crates/wasm", "wasm-bindgen"), ("fuzz/libfuzzer", "libfuzzer-sys")];
+const OF_MACROS: &[(&str, &str)] =
+    &[("crates/wasm", "wasm-bindgen"), ("crates/wasm-gpu", "wasm-bindgen"), ("fuzz/libfuzzer", "libfuzzer-sys")];
 
 pub(super) fn check(root: &Path) -> Result<Vec<String>, String> {
     let document = fs::read_to_string(root.join(DOCUMENT)).map_err(|e| format!("cannot read {DOCUMENT}: {e}"))?;

@@ -1,7 +1,8 @@
 //! Builds the engine for WebAssembly: cargo, then wasm-bindgen, then wasm-opt, once for each variant.
 //!
 //! The result lies in `ts/wasm`: `engine.js` with its types, and one `engine-VARIANT.wasm` for each variant. All
-//! variants of one kind share the glue, which is checked: a difference would mean that one of them has another surface.
+//! variants of one kind share the glue, which is checked: a difference would mean that one of them has another surface. Beside them
+//! lies the module that lowers plans for a GPU, which a host fetches when it is asked for one.
 
 mod toolchain;
 
@@ -21,8 +22,12 @@ const BASELINE: &str = "+simd128,+bulk-memory,+mutable-globals,+sign-ext,+nontra
 
 /// One build of the engine.
 struct Variant {
-    /// Its name, as in `engine-simd.wasm`.
+    /// Its name.
     name: &'static str,
+    /// The crate.
+    package: &'static str,
+    /// The name of the module.
+    file: &'static str,
     /// The name of its glue without the extension.
     glue: &'static str,
     /// Target features beyond the baseline.
@@ -32,7 +37,10 @@ struct Variant {
 /// The files of the package by name.
 type Files = BTreeMap<String, Vec<u8>>;
 
-const VARIANTS: &[Variant] = &[Variant { name: "simd", glue: "engine", features: &[] }];
+const VARIANTS: &[Variant] = &[
+    Variant { name: "simd", package: "tracefx-wasm", file: "engine-simd.wasm", glue: "engine", features: &[] },
+    Variant { name: "gpu", package: "tracefx-wasm-gpu", file: "gpu.wasm", glue: "gpu", features: &[] },
+];
 
 /// Builds all variants, or only the one of this name; then the package holds no other, for they must share their glue.
 pub(crate) fn build(root: &Path, only: Option<&str>) -> Outcome {
@@ -61,12 +69,12 @@ fn bindgen(root: &Path) -> Result<PathBuf, String> {
     Ok(target.join("release").join(format!("tracefx-bindgen{}", std::env::consts::EXE_SUFFIX)))
 }
 
-/// Compiles the crate `wasm` and returns the module.
+/// Compiles the crate of a variant and returns the module.
 fn compile(root: &Path, toolchain: &Toolchain, variant: &Variant) -> Result<PathBuf, String> {
     let target = root.join("target/wasm");
     let mut command = toolchain.cargo();
     command
-        .args(["build", "--quiet", "--profile", "wasm", "--locked", "--package", "tracefx-wasm"])
+        .args(["build", "--quiet", "--profile", "wasm", "--locked", "--package", variant.package])
         .args(["--target", "wasm32-unknown-unknown", "-Zbuild-std=panic_unwind,std"])
         // The fast sorts take up to 17 kB for each comparison that they are given: half a megabyte in all. Kernels have a
         // sort of their own.
@@ -75,7 +83,8 @@ fn compile(root: &Path, toolchain: &Toolchain, variant: &Variant) -> Result<Path
         .env("CARGO_ENCODED_RUSTFLAGS", flags(toolchain, variant))
         .current_dir(root);
     run(&mut command)?;
-    Ok(target.join("wasm32-unknown-unknown/wasm/tracefx_wasm.wasm"))
+    let module = format!("{}.wasm", variant.package.replace('-', "_"));
+    Ok(target.join("wasm32-unknown-unknown/wasm").join(module))
 }
 
 /// The flags of the compiler, in the encoding that admits spaces in paths.
@@ -117,7 +126,7 @@ fn package(root: &Path, bindgen: &Path, variant: &Variant, module: &Path, files:
     // already: passes above the first level make the module larger after gzip (3.73 MB, not 3.48), and no faster.
     let (raw, optimised) = (staging.join(format!("{}_bg.wasm", variant.glue)), staging.join("optimised.wasm"));
     run(Command::new("node").arg(optimiser).arg("-O1").arg(raw).arg("-o").arg(&optimised))?;
-    files.insert(format!("engine-{}.wasm", variant.name), read(&optimised)?);
+    files.insert(variant.file.to_owned(), read(&optimised)?);
 
     for extension in ["js", "d.ts"] {
         let name = format!("{}.{extension}", variant.glue);

@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use tracefx_core::DType;
 
 /// The bytes of the device for elements of a dtype.
-pub(crate) fn widened(bytes: &[u8], dtype: DType, to: &mut [u8]) {
+pub fn widened(bytes: &[u8], dtype: DType, to: &mut [u8]) {
     match dtype.size() {
         1 if dtype == DType::Int8 => words(to, bytes, 1, |it| i32::from(it[0] as i8) as u32),
         1 => words(to, bytes, 1, |it| u32::from(it[0])),
@@ -28,7 +28,7 @@ fn words(to: &mut [u8], from: &[u8], size: usize, word: impl Fn(&[u8]) -> u32) {
 }
 
 /// The elements of a dtype that the device holds as these bytes.
-pub(crate) fn narrowed(bytes: &[u8], dtype: DType, to: &mut [u8]) {
+pub fn narrowed(bytes: &[u8], dtype: DType, to: &mut [u8]) {
     let word = |it: &[u8]| u32::from_le_bytes([it[0], it[1], it[2], it[3]]);
     match dtype.size() {
         1 => to.iter_mut().zip(bytes.chunks_exact(4)).for_each(|(to, it)| *to = word(it) as u8),
@@ -54,7 +54,7 @@ mod tests {
     fn elements_come_back_as_they_were() {
         let bytes: Vec<u8> = (0..=255).collect();
         for &dtype in DType::ALL {
-            let Some(words) = tracefx_gpu::words(dtype) else { continue };
+            let Some(words) = crate::words(dtype) else { continue };
             // What is not a number has more than one pattern of bits, which conversions may change.
             let bytes: Vec<u8> = match dtype {
                 DType::Float16 | DType::BFloat16 => [0x3c00u16, 0x0001, 0x8001, 0xfbff, 0x7c00, 0x7f7f]
