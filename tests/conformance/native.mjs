@@ -94,7 +94,7 @@ export async function nativeEngine(device) {
 }
 
 /** @param {Record<string, any>} problem */
-function errorOf({ name, message, node, op, notes, help }) {
+export function errorOf({ name, message, node, op, notes, help }) {
   const details = Object.entries({ node, op, notes, help }).filter(([, it]) => it !== null);
   return fxError(name, message, Object.fromEntries(details));
 }

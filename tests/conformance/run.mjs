@@ -1,7 +1,7 @@
 /**
  * Runs recorded PyTorch data of one kind through an engine and says what differs.
  *
- *     npm run -s conformance -- KIND DIR [--engine native|wasm|ts|rust] [--device cpu|gpu] [--only NAME] [--report FILE.json] [--decompose] [--resave] [--resave-to FOLDER] [--record]
+ *     npm run -s conformance -- KIND DIR [--engine native|wasm|browser|ts|rust] [--device cpu|gpu] [--only NAME] [--report FILE.json] [--decompose] [--resave] [--resave-to FOLDER] [--record]
  *
  * The last line is `N passed, N failed, N skipped`. Skipped means that something is not implemented, by a typed error; a
  * wrong answer always counts as failed. The cases in which tracefx differs on purpose are listed with their reasons, and
@@ -12,7 +12,7 @@
  * With `--resave`, programs are saved as archives of PyTorch and opened again before they run; `--resave-to` keeps the
  * archives, for `tests/oracle/check_saved.py`. Models are always exported, decomposed, saved and opened again.
  *
- * With `--device gpu`, the native engine runs plans on the GPU, and says how many steps of all plans the CPU does, and why.
+ * With `--device gpu`, the native engine runs plans on the GPU, as `browser` does, the package in Chromium, and says how many steps of all plans the CPU does, and why.
  *
  * A run of a whole folder is compared with `counts.json`, of which no count may fall; `--record` writes those that rose.
  *
@@ -21,6 +21,7 @@
 import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { browserEngine } from "./browser.mjs";
 import { countsOf, fallOf, folderName, readCounts, recordCounts } from "./counts.mjs";
 import { graphCases, rustGraphCases } from "./graphs.mjs";
 import { modelCases } from "./models.mjs";
@@ -34,14 +35,14 @@ import { wasmEngine } from "./wasm.mjs";
 /** @typedef {import("./engine.mjs").Engine} Engine */
 
 const USAGE =
-  "usage: npm run -s conformance -- KIND DIR [--engine native|wasm|ts|rust] [--device cpu|gpu] [--only NAME] [--report FILE.json] [--decompose] [--resave] [--resave-to FOLDER] [--record]";
+  "usage: npm run -s conformance -- KIND DIR [--engine native|wasm|browser|ts|rust] [--device cpu|gpu] [--only NAME] [--report FILE.json] [--decompose] [--resave] [--resave-to FOLDER] [--record]";
 
 /**
  * For each kind its cases, and the engines that it runs on, of which the first is the default.
  * @type {Record<string, { cases: (dir: string, only: string | undefined, engine: Engine, way: import("./engine.mjs").Way, name: string) => AsyncIterable<Result>, engines: string[] }>}
  */
 const KINDS = {
-  programs: { cases: programCases, engines: ["wasm", "native"] },
+  programs: { cases: programCases, engines: ["wasm", "native", "browser"] },
   ops: { cases: opCases, engines: ["wasm", "native"] },
   graphs: { cases: graphsOf, engines: ["ts", "rust"] },
   models: { cases: modelCases, engines: ["ts"] },
@@ -58,7 +59,7 @@ async function* graphsOf(dir, only, _engine, _way, name) {
  * crates alone, which are a command of their own.
  * @type {Record<string, (device?: string) => Promise<Engine>>}
  */
-const ENGINES = { native: nativeEngine, wasm: wasmEngine, ts: wasmEngine, rust: wasmEngine };
+const ENGINES = { native: nativeEngine, browser: browserEngine, wasm: wasmEngine, ts: wasmEngine, rust: wasmEngine };
 
 async function main() {
   const { values, positionals } = parseArgs({
@@ -93,8 +94,8 @@ async function main() {
   }
   const how = { decompose: values.decompose, resave, resaveTo };
 
-  if (values.device !== undefined && name !== "native") {
-    throw new Error(`${USAGE}\nthe native engine has devices`);
+  if (values.device !== undefined && name !== "native" && name !== "browser") {
+    throw new Error(`${USAGE}\nthe native engine and the browser have devices`);
   }
 
   const engine = await start(values.device);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tracefx_compile::{Precision, compile};
 use tracefx_core::{Code, Result, Tensor};
-use tracefx_exec::{Accelerator, BoundPlan, Preparations, Watch, fits, plan};
+use tracefx_exec::{Accelerator, BoundPlan, PartedPlan, Preparations, Watch, fits, plan};
 use tracefx_ir::{GraphModule, TensorMeta};
 use tracefx_ops::Value;
 use tracefx_plan::Plan;
@@ -39,6 +39,9 @@ struct Planned {
     /// The memory of runs that have ended.
     idle: Vec<BoundPlan>,
 }
+
+/// A plan, memory for it if there is any, and the plan in whose place it is.
+type Found = (Arc<Plan>, Option<BoundPlan>, Option<Arc<Plan>>);
 
 impl Plans {
     /// No plans yet.
@@ -95,19 +98,7 @@ impl Plans {
         watch: &mut Watch<'_>,
     ) -> Option<Result<Value<Tensor>>> {
         let executor = library.executor();
-        let (plan, idle, instead_of) = match self.take(inputs) {
-            Some((plan, idle)) => (plan, idle, None),
-            None if self.is_refused.load(Ordering::Relaxed) => return None,
-            None => match self.make(module, library, inputs) {
-                Ok((plan, instead_of)) if fits(&plan, inputs) => (plan, None, instead_of),
-                Ok(_) => return None,
-                Err(problem) => {
-                    let is_of_module = matches!(problem.code(), Code::NotImplemented | Code::LimitExceeded);
-                    self.is_refused.store(is_of_module, Ordering::Relaxed);
-                    return None;
-                }
-            },
-        };
+        let (plan, idle, instead_of) = self.find(module, library, inputs)?;
         let mut bound = match idle {
             Some(bound) => bound,
             None => {
@@ -122,6 +113,38 @@ impl Plans {
         let result = (!bound.writes_to(inputs)).then(|| bound.run_into(executor, inputs, outputs, loop_steps, watch));
         self.give(&plan, instead_of, Some(bound));
         result
+    }
+
+    /// The plan for these inputs, made where there is none yet, with memory for it if there is any, and the plan in whose place it is; nothing
+    /// where there can be no plan.
+    fn find(&self, module: &GraphModule, library: &Library, inputs: &[Value<Tensor>]) -> Option<Found> {
+        match self.take(inputs) {
+            Some((plan, idle)) => Some((plan, idle, None)),
+            None if self.is_refused.load(Ordering::Relaxed) => None,
+            None => match self.make(module, library, inputs) {
+                Ok((plan, instead_of)) if fits(&plan, inputs) => Some((plan, None, instead_of)),
+                Ok(_) => None,
+                Err(problem) => {
+                    let is_of_module = matches!(problem.code(), Code::NotImplemented | Code::LimitExceeded);
+                    self.is_refused.store(is_of_module, Ordering::Relaxed);
+                    None
+                }
+            },
+        }
+    }
+
+    /// The plan for these inputs with memory of its own, for runs in parts; nothing where there can be none.
+    pub(crate) fn parted(
+        &self,
+        module: &GraphModule,
+        library: &Library,
+        inputs: &[Value<Tensor>],
+    ) -> Option<Result<PartedPlan>> {
+        let executor = library.executor();
+        let (plan, idle, instead_of) = self.find(module, library, inputs)?;
+        self.give(&plan, instead_of, idle);
+        let bound = BoundPlan::sharing(plan, executor.registry(), executor.kernels(), &self.preparations);
+        Some(bound.map(PartedPlan::new))
     }
 
     /// The plan for these inputs, and memory for it, if there are any.

@@ -92,12 +92,12 @@ impl Mode {
 #[derive(Debug)]
 pub struct Runner {
     program: ExportedProgram,
-    checker: InputChecker,
-    module: GraphModule,
-    library: Library,
-    limits: RunLimits,
-    mode: Mode,
-    plans: Plans,
+    pub(crate) checker: InputChecker,
+    pub(crate) module: GraphModule,
+    pub(crate) library: Library,
+    pub(crate) limits: RunLimits,
+    pub(crate) mode: Mode,
+    pub(crate) plans: Plans,
 }
 
 impl Runner {
@@ -377,13 +377,7 @@ impl Runner {
                 })
             }
         };
-        match result? {
-            Value::List(outputs) => Ok(outputs),
-            other => {
-                let what = format!("the program returns a {} instead of a tuple", other.kind_name());
-                Err(Diagnostic::new(Code::GraphInvalid, what))
-            }
-        }
+        outputs_of(result?)
     }
 
     fn run_module(
@@ -423,6 +417,17 @@ impl Runner {
     /// The program that this was made from.
     pub fn program(&self) -> &ExportedProgram {
         &self.program
+    }
+}
+
+/// What a program gives, which is a tuple.
+pub(crate) fn outputs_of(given: Value<Tensor>) -> Result<Vec<Value<Tensor>>> {
+    match given {
+        Value::List(outputs) => Ok(outputs),
+        other => {
+            let what = format!("the program returns a {} instead of a tuple", other.kind_name());
+            Err(Diagnostic::new(Code::GraphInvalid, what))
+        }
     }
 }
 

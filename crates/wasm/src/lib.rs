@@ -13,6 +13,7 @@ mod library;
 mod opening;
 mod operator;
 mod panics;
+mod parted;
 mod passes;
 mod program;
 mod random;
@@ -28,6 +29,7 @@ pub use library::{Host, define_composite_operator, define_operator, remove_opera
 pub use opening::Opening;
 pub use operator::{call_operator, differentiate_operator, infer_operator, operator_tolerance, resolve_operator};
 pub use panics::take_panic_place;
+pub use parted::PlanParts;
 pub use passes::{PassReply, PassRequest};
 pub use program::{Program, ProgramRunner, RunWatch, default_decompositions, write_outputs};
 pub use random::{initial_seed, manual_seed, rng_state, seed, set_rng_state};

@@ -2,6 +2,7 @@
 
 use crate::Refusal;
 use crate::library::library;
+use crate::parted::PlanParts;
 use crate::storages::Storages;
 use crate::values::{Place, Reader, described, encoded, write};
 use std::panic::AssertUnwindSafe;
@@ -19,6 +20,16 @@ extern "C" {
     /// Is told how many nodes were run, and how many there are; says whether to go on. It does not throw.
     #[wasm_bindgen(method)]
     fn goes_on(this: &RunWatch, done: u32, all: u32) -> bool;
+}
+
+impl RunWatch {
+    /// What the engine asks.
+    pub(crate) fn as_watch(&self) -> impl FnMut(usize, usize) -> tracefx_core::Result<()> {
+        |done, all| {
+            let stopped = || Diagnostic::new(Code::Stopped, format!("the run was stopped after {done} of {all} nodes"));
+            if self.goes_on(done as u32, all as u32) { Ok(()) } else { Err(stopped()) }
+        }
+    }
 }
 
 /// A program in the engine's memory. JavaScript frees it.
@@ -173,6 +184,12 @@ impl Program {
 #[wasm_bindgen]
 pub struct ProgramRunner(AssertUnwindSafe<Runner>);
 
+impl ProgramRunner {
+    pub(crate) fn runner(&self) -> &Runner {
+        &self.0
+    }
+}
+
 #[wasm_bindgen]
 impl ProgramRunner {
     /// Calls the program on the user's inputs, flattened; they and the results are words (see [`values`](crate::values)).
@@ -213,11 +230,15 @@ impl ProgramRunner {
     /// # Errors
     /// As there; `Stopped` where the answer is no.
     pub fn run_watched(&self, inputs: &[u32], watch: &RunWatch) -> Result<Vec<u32>, Refusal> {
-        let mut goes_on = |done: usize, all: usize| {
-            let stopped = || Diagnostic::new(Code::Stopped, format!("the run was stopped after {done} of {all} nodes"));
-            if watch.goes_on(done as u32, all as u32) { Ok(()) } else { Err(stopped()) }
-        };
-        encoded(&self.0.run_watched(&Reader::new(inputs).rest()?, &mut goes_on)?)
+        encoded(&self.0.run_watched(&Reader::new(inputs).rest()?, &mut watch.as_watch())?)
+    }
+
+    /// The plan for inputs like these, which are words, to be run in parts; nothing where there is none.
+    ///
+    /// # Errors
+    /// As [`ProgramRunner::run`] of the inputs.
+    pub fn parted(&self, inputs: &[u32]) -> Result<Option<PlanParts>, Refusal> {
+        Ok(self.0.parted(&Reader::new(inputs).rest()?)?.map(PlanParts::of))
     }
 
     /// What the plan for these inputs, which are words, is made of, with what each step took where that is known: as text, as JSON

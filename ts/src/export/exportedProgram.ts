@@ -32,7 +32,7 @@ import type {
   StateEntry,
   TreeSpec,
 } from "./program.ts";
-import { ProgramModule } from "./programModule.ts";
+import { ProgramModule, type RunDevice } from "./programModule.ts";
 import { followSignature } from "./followSignature.ts";
 import { GraphSignature } from "./signature.ts";
 import { relift } from "./relift.ts";
@@ -91,6 +91,12 @@ export interface ModuleOptions {
    * gives, to the bit.
    */
   readonly precision?: (typeof PRECISIONS)[number];
+  /**
+   * Who does the steps of plans: `"cpu"`, the default; `"gpu"`, by WebGPU, which may be a `GPUDevice` of the caller's; or `"auto"`, a GPU where there is one,
+   * and else the CPU. A GPU's results come later: {@link ProgramModule.runAsync}. Steps that have no shader stay on the CPU. In Node, the package
+   * `webgpu` has to be installed.
+   */
+  readonly device?: RunDevice;
 }
 
 /** What {@link ExportedProgram.update} takes besides the graph and its signature. */
@@ -262,11 +268,15 @@ export class ExportedProgram implements Disposable {
    * the state, so that a call which changes buffers does not change the program.
    */
   module(options: ModuleOptions = {}): ProgramModule {
-    checkOptions("module", options, ["checkGuards", "limits", "mode", "precision"]);
-    const { checkGuards = true, limits = {}, mode = RUN_MODES[0], precision = PRECISIONS[0] } = options;
+    checkOptions("module", options, ["checkGuards", "limits", "mode", "precision", "device"]);
+    const { checkGuards = true, limits = {}, mode = RUN_MODES[0], precision = PRECISIONS[0], device = "cpu" } = options;
+    checkDevice(device);
     const parts = checkGuards ? this.#parts : { ...this.#parts, guards: [] };
     const runner = (program: EngineProgram) => program.runner(JSON.stringify(limits), mode, precision);
-    return withEngine(parts, (program) => new ProgramModule({ ...parts }, runner(program), limits["milliseconds"]));
+    return withEngine(
+      parts,
+      (program) => new ProgramModule({ ...parts }, runner(program), limits["milliseconds"], device),
+    );
   }
 
   /**
@@ -648,6 +658,14 @@ export function moduleOnState(program: ExportedProgram, precision: (typeof PRECI
     parts,
     (it) => new ProgramModule(parts, it.runner("{}", RUN_MODES[0], precision).with_shared_state()),
   );
+}
+
+function checkDevice(device: RunDevice): void {
+  const isKnown = device === "cpu" || device === "gpu" || device === "auto";
+  if (isKnown || (typeof device === "object" && "createComputePipelineAsync" in device)) return;
+  throw fxError("InvalidOption", `there is no device ${String(device)}`, {
+    help: 'a module runs on the device "cpu", "gpu" or "auto", or on a GPUDevice',
+  });
 }
 
 /** Opens a program from the bytes of a `.pt2` archive or an `.fxg` file. */

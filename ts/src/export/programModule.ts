@@ -10,6 +10,7 @@ import { type EngineValue, ValueWriter } from "../engine/values.ts";
 import { fxError } from "../base/errors.ts";
 import { Float } from "../base/values.ts";
 import type { RunWatch } from "../fx/interpreter.ts";
+import type { RunsOnGpu } from "../gpu/run.ts";
 import { relieveMemory } from "../tensor/storage.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import type { CallSignature, ProgramParts } from "./program.ts";
@@ -19,6 +20,9 @@ import { flattenCall, unflatten } from "./tree.ts";
 import { checkGiven, checkList, checkOptions, checkText } from "../base/given.ts";
 
 type EngineRunner = ReturnType<ReturnType<Engine["Program"]["open"]>["runner"]>;
+
+/** Who does the steps of a plan: the CPU; a GPU, which may be the caller's; or a GPU where there is one (`"auto"`). */
+export type RunDevice = "cpu" | "gpu" | "auto" | GPUDevice;
 
 /** What is inside a module, out of the way of its call signature, and which of the engine's lives the runner belongs to. */
 interface Inside {
@@ -32,6 +36,9 @@ interface Inside {
   abandoned: EngineRunner | undefined;
   /** How long a run may take. */
   readonly milliseconds: number | undefined;
+  readonly device: RunDevice;
+  /** What the GPU knows of it, from its first run there on. */
+  onGpu: Promise<RunsOnGpu> | undefined;
   /** Whether a run may write to what it is given, once one has ended: operators of the user's may be defined until then. */
   writes: boolean | undefined;
 }
@@ -68,7 +75,7 @@ export interface ProgramModule {
 /** A program with its state, which can be called; what a call takes and gives is told above. */
 // oxlint-disable-next-line typescript/no-unsafe-declaration-merging -- as above
 export class ProgramModule implements Disposable {
-  constructor(parts: ProgramParts, runner: EngineRunner, milliseconds?: number) {
+  constructor(parts: ProgramParts, runner: EngineRunner, milliseconds?: number, device: RunDevice = "cpu") {
     const self = ((...args: unknown[]) => self.forward(...args)) as unknown as ProgramModule;
     Object.setPrototypeOf(self, new.target.prototype);
     insides.set(self, {
@@ -76,6 +83,8 @@ export class ProgramModule implements Disposable {
       runner,
       generation: generation(),
       milliseconds,
+      device,
+      onGpu: undefined,
       running: 0,
       abandoned: undefined,
       writes: undefined,
@@ -114,9 +123,40 @@ export class ProgramModule implements Disposable {
   runFlat(leaves: readonly unknown[], watch: RunWatch = {}): EngineValue[] {
     checkOptions("runFlat", watch, WATCH);
     checkList("runFlat", "leaves", leaves);
-    return runLeaves(this, leaves, ({ runner, milliseconds }, words) =>
-      takeLeaves(watched(runner, words, watch, milliseconds)),
-    );
+    checkAtOnce(this);
+    return onCpu(this, leaves, watch);
+  }
+
+  /**
+   * Calls the program on the device that the module was made for, and promises what {@link runWith} gives. The inputs are to stay as they
+   * are until then. Runs that are asked for while one goes on follow it. On a GPU, the signal is looked at wherever the CPU has
+   * something to do.
+   *
+   * @example
+   * ```ts
+   * using model = program.module({ device: "auto" });
+   * const logits = (await model.runAsync([image])) as Tensor;
+   * ```
+   *
+   * @throws `UsageError` `DeviceMissing` where there is no GPU, `DeviceFailed` where it is lost, twice, or refuses its work.
+   */
+  async runAsync(args: readonly unknown[], watch: RunWatch = {}): Promise<unknown> {
+    const { parts } = live(this);
+    checkOptions("runAsync", watch, WATCH);
+    checkList("runAsync", "args", args);
+    const signature = rootSignature(parts);
+    const results = await this.runFlatAsync(flattenCall(args, signature.inSpec, parts), watch);
+    if (parts.graphSignature.outputSpecs.some(isGradient)) return results;
+    return unflatten(results, signature.outSpec, parts);
+  }
+
+  /** The same with the inputs as a flat list; it promises the outputs as one. */
+  async runFlatAsync(leaves: readonly unknown[], watch: RunWatch = {}): Promise<EngineValue[]> {
+    checkOptions("runFlatAsync", watch, WATCH);
+    checkList("runFlatAsync", "leaves", leaves);
+    const { device } = live(this);
+    const given = device === "cpu" ? undefined : await leavesOnGpu(this, leaves, watch, device);
+    return given ?? onCpu(this, leaves, watch);
   }
 
   /**
@@ -143,6 +183,7 @@ export class ProgramModule implements Disposable {
   runFlatInto(leaves: readonly unknown[], outputs: readonly Tensor[]): EngineValue[] {
     checkList("runFlatInto", "leaves", leaves);
     checkList("runFlatInto", "outputs", outputs);
+    checkAtOnce(this);
     for (const [at, it] of outputs.entries()) {
       if (!(it instanceof Tensor)) throw fxError("InputType", `the output ${at} is no tensor`);
     }
@@ -221,12 +262,57 @@ export class ProgramModule implements Disposable {
     if (inside?.runner === undefined) return;
     inside.abandoned = inside.runner;
     inside.runner = undefined;
+    void inside.onGpu?.then((it) => it[Symbol.dispose]());
     freeAbandoned(inside);
   }
 
   [Symbol.dispose](): void {
     this.dispose();
   }
+}
+
+/** What the CPU gives for these inputs. */
+function onCpu(module: ProgramModule, leaves: readonly unknown[], watch: RunWatch): EngineValue[] {
+  return runLeaves(module, leaves, ({ runner, milliseconds }, words) =>
+    takeLeaves(watched(runner, words, watch, milliseconds)),
+  );
+}
+
+/** What the GPU gives for these inputs; nothing where the CPU is to run them. */
+async function leavesOnGpu(
+  module: ProgramModule,
+  leaves: readonly unknown[],
+  watch: RunWatch,
+  device: Exclude<RunDevice, "cpu">,
+): Promise<EngineValue[] | undefined> {
+  watch.signal?.throwIfAborted();
+  const inside = insides.get(module) as Inside;
+  inside.onGpu ??= import("../gpu/run.ts").then(({ RunsOnGpu }) => {
+    return new RunsOnGpu(typeof device === "string" ? undefined : device, device === "auto");
+  });
+  const onGpu = await inside.onGpu;
+  relieveMemory();
+  const { runner, milliseconds } = live(module);
+  const { given, kinds, writes } = prepared(module, leaves);
+  inside.running += 1;
+  try {
+    const { goes_on, reason } = watcher(watch, milliseconds);
+    const withWords = <T>(body: (words: Uint32Array) => T): T => withLeaves(given, kinds, body);
+    const words = await onGpu.run({ runner, withWords, watch: { goes_on }, refusal: reason, writes });
+    return words === undefined ? undefined : forJavaScript(takeLeaves(words));
+  } finally {
+    inside.running -= 1;
+    freeAbandoned(inside);
+  }
+}
+
+/** Refuses a call at once where a GPU is to do it. */
+function checkAtOnce(module: ProgramModule): void {
+  const { device } = live(module);
+  if (device === "cpu" || device === "auto") return;
+  throw fxError("InvalidOption", "a GPU gives what it computes later, and the module is called at once", {
+    help: "await module.runAsync([...])",
+  });
 }
 
 /** What `run` gives for these inputs, as JavaScript's values. */
@@ -237,17 +323,29 @@ function runLeaves(
 ): EngineValue[] {
   relieveMemory();
   const inside = live(module);
-  const { parts, runner } = inside;
+  const { given, kinds, writes } = prepared(module, leaves);
+  const outputs = whileRunning(module, () => withLeaves(given, kinds, (words) => run(inside, words)));
+  (insides.get(module) as Inside).writes = writes;
+  return forJavaScript(outputs);
+}
+
+/** What an operator gives to another one says that it is a float; a result is for JavaScript, which has one number. */
+function forJavaScript(outputs: EngineValue[]): EngineValue[] {
+  return outputs.map((it) => (it instanceof Float ? it.value : it));
+}
+
+/** The inputs of a call as the engine takes them. */
+function prepared(
+  module: ProgramModule,
+  leaves: readonly unknown[],
+): { given: readonly unknown[]; kinds: (LeafKind | undefined)[]; writes: boolean } {
+  const { parts, runner } = live(module);
   const specs = parts.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");
   const known = insides.get(module) as Inside;
   const writes = known.writes ?? call(() => runner.changes_inputs());
   const given = leaves.some(isGivenArray) ? tensorsOf(leaves, specs, parts, writes) : leaves;
   if (writes) for (const leaf of given) if (leaf instanceof Tensor) moveToEngine(leaf);
-  const kinds = specs.map((spec) => kindOf(spec.arg));
-  const outputs = whileRunning(module, () => withLeaves(given, kinds, (words) => run(inside, words)));
-  known.writes = writes;
-  // What an operator gives to another one says that it is a float; a result is for JavaScript, which has one number.
-  return outputs.map((it) => (it instanceof Float ? it.value : it));
+  return { given, kinds: specs.map((spec) => kindOf(spec.arg)), writes };
 }
 
 /** What the plan for these inputs is made of, with what `timed` tells of its steps. */
@@ -340,14 +438,28 @@ export function stepTimes(times: number, run: (watch: RunWatch) => void): Float6
 export function watched(
   runner: EngineRunner,
   words: Uint32Array,
-  { signal, progress }: RunWatch,
+  watch: RunWatch,
   milliseconds: number | undefined,
 ): Uint32Array {
+  const { signal, progress } = watch;
   signal?.throwIfAborted();
   if (signal === undefined && progress === undefined && milliseconds === undefined) {
     return call(() => runner.run(words));
   }
-  let stopped: { readonly reason: unknown } | undefined;
+  const { goes_on, reason } = watcher(watch, milliseconds);
+  try {
+    return call(() => runner.run_watched(words, { goes_on }));
+  } catch (error) {
+    throw reason() ?? error;
+  }
+}
+
+/** What the engine asks before each node, and what `progress`, the signal or the time has said where it goes on no more. */
+function watcher(
+  { signal, progress }: RunWatch,
+  milliseconds: number | undefined,
+): { goes_on: (done: number, total: number) => boolean; reason: () => unknown } {
+  let stopped: unknown;
   const start = performance.now();
   const goes_on = (done: number, total: number): boolean => {
     enterCallback();
@@ -357,17 +469,13 @@ export function watched(
       if (milliseconds !== undefined && performance.now() - start > milliseconds) throw tookTooLong(milliseconds);
       return true;
     } catch (reason) {
-      stopped = { reason };
+      stopped = reason;
       return false;
     } finally {
       leaveCallback();
     }
   };
-  try {
-    return call(() => runner.run_watched(words, { goes_on }));
-  } catch (error) {
-    throw stopped === undefined ? error : stopped.reason;
-  }
+  return { goes_on, reason: () => stopped };
 }
 
 /** The inputs with a tensor for each array that stands where the program takes one. */
@@ -401,6 +509,7 @@ function live(module: ProgramModule): {
   parts: ProgramParts;
   runner: EngineRunner;
   milliseconds: number | undefined;
+  device: RunDevice;
 } {
   const inside = insides.get(module);
   if (inside?.runner === undefined) {
@@ -411,7 +520,8 @@ function live(module: ProgramModule): {
       help: "make another one after restart(): program.module()",
     });
   }
-  return { parts: inside.parts, runner: inside.runner, milliseconds: inside.milliseconds };
+  const { parts, runner, milliseconds, device } = inside;
+  return { parts, runner, milliseconds, device };
 }
 
 function rootSignature(parts: ProgramParts): CallSignature {

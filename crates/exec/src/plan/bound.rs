@@ -265,7 +265,7 @@ impl BoundPlan {
         writes
     }
 
-    fn takes(&self, inputs: &[Value<Tensor>]) -> bool {
+    pub(super) fn takes(&self, inputs: &[Value<Tensor>]) -> bool {
         fits(&self.plan, inputs) && !self.writes_to(inputs)
     }
 
@@ -336,13 +336,17 @@ impl BoundPlan {
         enter: &mut Watch<'_>,
     ) -> Result<Value<Tensor>> {
         let result = self.run_steps(running, inputs, enter);
-        // Nothing that the caller gave or got is kept.
+        self.leave();
+        result
+    }
+
+    /// Ends a run: nothing that the caller gave or got is kept.
+    pub(super) fn leave(&mut self) {
         self.take_outputs_back();
         self.lent.iter().filter_map(|&it| self.storages[it].as_ref()).for_each(|it| drop(it.take()));
         self.of_a_run.0.iter().for_each(|&it| self.storages[it] = None);
         self.of_a_run.1.iter().for_each(|&it| self.tensors[it] = None);
         self.symbols.clear();
-        result
     }
 
     /// A run of a branch or a body. What it is given may lie in another order than what it was traced with.
@@ -367,9 +371,30 @@ impl BoundPlan {
         inputs: &[Value<Tensor>],
         enter: &mut Watch<'_>,
     ) -> Result<Value<Tensor>> {
+        let given = storages_of(inputs);
+        self.enter(inputs, &given)?;
+        // What is written to one input is read of another where both are one memory, which a device does not see.
+        let mut device = if self.device.is_some() && self.is_hidden(&given) { None } else { self.device.take() };
+        let result = self.run_all(running, enter, &mut device);
+        self.device = device.or_else(|| self.device.take());
+        result?;
+        self.given(&given)
+    }
+
+    /// What the plan gives, after its steps.
+    pub(super) fn given(&mut self, given: &[&Storage]) -> Result<Value<Tensor>> {
         let plan = Arc::clone(&self.plan);
-        let mut given = Vec::new();
-        inputs.iter().for_each(|it| it.for_each_tensor(&mut |it| given.push(it.storage())));
+        self.output(&plan.output, given, &mut FxHashMap::default())
+    }
+
+    /// Whether a write to an input may be one to other memory of the run, too.
+    pub(super) fn is_hidden(&self, given: &[&Storage]) -> bool {
+        self.writes_input && self.are_one(given)
+    }
+
+    /// Begins a run: memory, and what is known of the inputs.
+    pub(super) fn enter(&mut self, inputs: &[Value<Tensor>], given: &[&Storage]) -> Result<()> {
+        let plan = Arc::clone(&self.plan);
         for &at in &self.of_a_run.0 {
             self.storages[at] = match (&plan.buffers[at], self.sizes[at]) {
                 (Buffer::Input(input), _) => given.get(*input as usize).copied().cloned(),
@@ -391,13 +416,7 @@ impl BoundPlan {
         for (operand, input) in plan.inputs.iter().zip(inputs) {
             learn(&plan, operand, input, &mut self.symbols);
         }
-        // What is written to one input is read of another where both are one memory, which a device does not see.
-        let are_one = self.device.is_some() && self.writes_input && self.are_one(&given);
-        let mut device = if are_one { None } else { self.device.take() };
-        let result = self.run_all(running, enter, &mut device);
-        self.device = device.or_else(|| self.device.take());
-        result?;
-        self.output(&plan.output, &given, &mut FxHashMap::default())
+        Ok(())
     }
 
     /// Runs all steps, those of the device on it.
@@ -428,7 +447,7 @@ impl BoundPlan {
     }
 
     /// The storage of a buffer, whose memory may be made only now.
-    fn storage(&mut self, buffer: BufferId) -> Result<Storage> {
+    pub(super) fn storage(&mut self, buffer: BufferId) -> Result<Storage> {
         let at = buffer.0 as usize;
         match &self.storages[at] {
             Some(storage) => Ok(storage.clone()),
@@ -488,7 +507,7 @@ impl BoundPlan {
         tensor_on(storage, view, &extent_of(view, &self.symbols)?).map(Value::Tensor)
     }
 
-    fn run_step(&mut self, at: usize, running: Running<'_>) -> Result<()> {
+    pub(super) fn run_step(&mut self, at: usize, running: Running<'_>) -> Result<()> {
         let is_elsewhere = self.touches_placed(at);
         if let (Binding::Once(None), false) = (&self.bound[at], is_elsewhere) {
             self.bound[at] = Binding::Once(Some(self.bind(at)?));
@@ -782,6 +801,13 @@ impl fmt::Debug for Call {
 
 fn owned(made: Vec<Value<Tensor>>, args: &Args<'_, Tensor>) -> Result<Option<Vec<Value<Tensor>>>> {
     made.into_iter().map(|it| own(it, args.values.iter())).collect::<Result<_>>().map(Some)
+}
+
+/// The storages of the tensors that a run is given.
+pub(super) fn storages_of(inputs: &[Value<Tensor>]) -> Vec<&Storage> {
+    let mut given = Vec::new();
+    inputs.iter().for_each(|it| it.for_each_tensor(&mut |it| given.push(it.storage())));
+    given
 }
 
 /// The tensor of these numbers in a storage.

@@ -8,6 +8,7 @@ mod accelerator;
 mod bound;
 mod fits;
 mod operands;
+mod parted;
 mod preparations;
 mod trace;
 
@@ -16,5 +17,6 @@ pub use bound::{BoundPlan, check_output, check_output_count};
 pub use fits::fits;
 pub use operands::view_of;
 pub(crate) use operands::{Symbols, plain_value};
+pub use parted::PartedPlan;
 pub use preparations::Preparations;
 pub use trace::plan;

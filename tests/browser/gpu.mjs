@@ -1,0 +1,36 @@
+/**
+ * A page of Chromium with WebGPU, which a processor does the work of, and programs on it.
+ *
+ * @module
+ */
+import { chromium } from "playwright-core";
+import { serve } from "../../scripts/serve.mjs";
+import { chromium as chromiumPath } from "../../scripts/toolchain.mjs";
+
+const BODY = '<!doctype html><title>tracefx</title><script type="module" src="/tests/browser/probe.mjs"></script>';
+
+/** Chromium has its adapter of software for whoever asks for it. */
+const WITH_GPU = ["--no-sandbox", "--enable-unsafe-webgpu"];
+
+/**
+ * Opens a page that has loaded the package; `isWith` says whether it has WebGPU.
+ *
+ * @param {boolean} isWith
+ */
+export async function gpuPage(isWith = true) {
+  const executablePath = chromiumPath();
+  if (executablePath === undefined) throw new Error("there is no Chromium: node scripts/bootstrap.mjs --with-tests");
+  const server = await serve();
+  const browser = await chromium.launch({ executablePath, args: isWith ? WITH_GPU : ["--no-sandbox"] });
+  const page = await browser.newPage();
+  await page.route(`${server.url}page`, (route) => route.fulfill({ contentType: "text/html", body: BODY }));
+  await page.goto(`${server.url}page`);
+  await page.waitForFunction(() => "probe" in globalThis);
+  return {
+    page,
+    async close() {
+      await browser.close();
+      await server.close();
+    },
+  };
+}

@@ -1,0 +1,265 @@
+/** Programs on the GPU of a real browser, whose work a processor does: PyTorch's numbers, one submission a run, and typed errors where it fails. */
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type * as tracefx from "../../ts/src/index.ts";
+import type { PlanOnGpu } from "../../ts/src/gpu/plan.ts";
+import { gpuPage } from "./gpu.mjs";
+
+declare const probe: typeof tracefx & { PlanOnGpu: { prototype: PlanOnGpu } };
+
+const PATIENCE = 120_000;
+const PROGRAMS = "/tests/fixtures/programs";
+
+let host: Awaited<ReturnType<typeof gpuPage>>;
+let page: Page;
+
+beforeAll(async () => {
+  host = await gpuPage();
+  ({ page } = host);
+  await page.evaluate(async (programs) => {
+    await probe.init();
+    const file = async (path: string) => new Uint8Array(await (await fetch(`${programs}/${path}`)).arrayBuffer());
+    const plans: PlanOnGpu[] = [];
+    const { prototype } = probe.PlanOnGpu;
+    const { run } = prototype;
+    prototype.run = async function (given) {
+      plans.push(this);
+      await run.call(this, given);
+    };
+    Object.assign(globalThis, {
+      plans,
+      tensors: async (path: string) => probe.readSafetensors(await file(path)).tensors,
+      refusal: async (body: () => unknown) => {
+        try {
+          await body();
+          return "no error";
+        } catch (error) {
+          return (error as Error).message;
+        }
+      },
+      digits: await probe.load(`${programs}/digits_cnn/model.pt2`),
+    });
+  }, PROGRAMS);
+}, PATIENCE);
+
+afterAll(async () => {
+  await host?.close();
+});
+
+declare const plans: PlanOnGpu[];
+declare const digits: tracefx.ExportedProgram;
+declare const refusal: (body: () => unknown) => Promise<string>;
+declare const tensors: (path: string) => Promise<Map<string, tracefx.Tensor>>;
+
+test(
+  "gives PyTorch's numbers, with one submission and one readback a run, and keeps what it compiled",
+  async () => {
+    const found = await page.evaluate(async () => {
+      const [inputs, expected] = [
+        await tensors("digits_cnn/inputs.safetensors"),
+        await tensors("digits_cnn/expected.safetensors"),
+      ];
+      const module = digits.module({ device: "gpu" });
+      const counts = [];
+      let far = 0;
+      for (let round = 0; round < 3; round++) {
+        const [output] = (await module.runFlatAsync([inputs.get("in0")])) as tracefx.Tensor[];
+        const [got, want] = [output?.data, expected.get("out0")?.data] as Float32Array[];
+        far = Math.max(far, ...Array.from(want as Float32Array, (it, at) => Math.abs(it - (got?.[at] ?? Number.NaN))));
+        counts.push(plans.at(-1)?.counts);
+      }
+      module.dispose();
+      return {
+        far,
+        counts,
+        onCpu: plans.at(-1)?.program.steps.filter(({ work }) => "cpu" in work).length,
+        same: new Set(plans.slice(-3)).size,
+      };
+    });
+    expect(found.far).toBeLessThan(1e-4);
+    expect(found.onCpu).toBe(0);
+    expect(found.same).toBe(1);
+    for (const it of found.counts) expect(it).toMatchObject({ submissions: 1, readbacks: 1 });
+    // The weights stay.
+    expect(found.counts[1]?.bytesUp).toBeLessThan(found.counts[0]?.bytesUp as number);
+    expect(found.counts[2]?.bytesUp).toBe(found.counts[1]?.bytesUp);
+  },
+  PATIENCE,
+);
+
+test(
+  "refuses a position that is none in the words of the CPU, and goes on",
+  async () => {
+    const [onCpu, onGpu, after] = await page.evaluate(async () => {
+      class Net extends probe.nn.Module {
+        table = new probe.nn.Embedding(5, 3);
+        override forward(x: tracefx.Tensor): tracefx.Tensor {
+          return this.table.forward(x).mul(2);
+        }
+      }
+      const at = (...values: number[]) => probe.tensor(values, { dtype: "int64" });
+      const program = probe.exportProgram(new Net(), [at(1, 2)]);
+      const [cpu, gpu] = [program.module(), program.module({ device: "gpu" })];
+      const messages = [await refusal(() => cpu(at(1, 7))), await refusal(async () => await gpu.runAsync([at(1, 7)]))];
+      const wanted = (cpu(at(4, 0)) as tracefx.Tensor).toArray();
+      const given = ((await gpu.runAsync([at(4, 0)])) as tracefx.Tensor).toArray();
+      return [...messages, JSON.stringify(given) === JSON.stringify(wanted)];
+    });
+    expect(onCpu).toContain("index out of range in self");
+    expect(onGpu).toBe(onCpu);
+    expect(after).toBe(true);
+  },
+  PATIENCE,
+);
+
+test("is refused at once, and says how to wait", async () => {
+  const message = await page.evaluate(async () => {
+    const image = (await tensors("digits_cnn/inputs.safetensors")).get("in0");
+    return await refusal(() => digits.module({ device: "gpu" })(image));
+  });
+  expect(message).toContain("await module.runAsync");
+});
+
+test(
+  "opens the device again when it is lost, once, and leaves the work to the CPU where it may",
+  async () => {
+    const found = await page.evaluate(async () => {
+      const image = (await tensors("digits_cnn/inputs.safetensors")).get("in0");
+      const answer = async (module: tracefx.ProgramModule): Promise<unknown> => {
+        try {
+          return ((await module.runFlatAsync([image]))[0] as tracefx.Tensor).argmax(-1).toArray();
+        } catch (error) {
+          return (error as tracefx.FxError).kind;
+        }
+      };
+      const gpu = digits.module({ device: "gpu" });
+      const wanted = await answer(gpu);
+      const first = plans.at(-1)?.gpu.device;
+      first?.destroy();
+      const again = await answer(gpu);
+      const isOther = plans.at(-1)?.gpu.device !== first;
+      // A device of the caller's is the caller's to open again.
+      const adapter = await navigator.gpu.requestAdapter();
+      const own = (await adapter?.requestDevice()) as GPUDevice;
+      const ownModule = digits.module({ device: own });
+      const withOwn = await answer(ownModule);
+      own.destroy();
+      const lost = await answer(ownModule);
+      const request = GPU.prototype.requestAdapter;
+      GPU.prototype.requestAdapter = async () => null;
+      plans.at(-2)?.gpu.device.destroy();
+      for (const it of new Set(plans.map((plan) => plan.gpu.device))) it.destroy();
+      const [none, auto] = [await answer(gpu), await answer(digits.module({ device: "auto" }))];
+      GPU.prototype.requestAdapter = request;
+      return { wanted, again, isOther, withOwn, lost, none, auto, back: await answer(gpu) };
+    });
+    expect(found).toEqual({
+      wanted: found.wanted,
+      again: found.wanted,
+      isOther: true,
+      withOwn: found.wanted,
+      lost: "DeviceFailed",
+      none: "DeviceMissing",
+      auto: found.wanted,
+      back: found.wanted,
+    });
+    expect(found.wanted).toBeInstanceOf(Array);
+  },
+  PATIENCE,
+);
+
+test(
+  "gives the right numbers or a typed error, whatever call of the device fails, and works afterwards",
+  async () => {
+    const found = await page.evaluate(async () => {
+      const image = (await tensors("digits_cnn/inputs.safetensors")).get("in0");
+      const adapter = await navigator.gpu.requestAdapter();
+      let [calls, failsAt, isLoss] = [0, Number.POSITIVE_INFINITY, false];
+      let device = (await adapter?.requestDevice()) as GPUDevice;
+      /** What stands before a part of WebGPU, and counts the calls of it. */
+      const before = <T extends object>(target: T): T =>
+        new Proxy(target, {
+          get(_, name) {
+            const value: unknown = Reflect.get(target, name, target);
+            if (name === "queue") return before(value as GPUQueue);
+            if (typeof value !== "function") return value;
+            return (...args: unknown[]) => {
+              calls += 1;
+              if (calls === failsAt) {
+                if (isLoss) device.destroy();
+                else throw new Error(`the call ${calls} of ${String(name)} fails`);
+              }
+              const result: unknown = Reflect.apply(value, target, args);
+              const isRecorder = name === "createCommandEncoder" || name === "beginComputePass";
+              return isRecorder ? before(result as object) : result;
+            };
+          },
+        });
+      const run = async (module: tracefx.ProgramModule): Promise<string> => {
+        try {
+          return JSON.stringify(((await module.runFlatAsync([image]))[0] as tracefx.Tensor).argmax(-1).toArray());
+        } catch (error) {
+          return error instanceof probe.FxError ? error.kind : `no typed error: ${String(error)}`;
+        }
+      };
+      const wanted = JSON.stringify((digits.module().runFlat([image])[0] as tracefx.Tensor).argmax(-1).toArray());
+      const kinds: Record<string, number> = {};
+      const wrong: string[] = [];
+      let [points, most] = [0, 0];
+      for (const loss of [false, true]) {
+        for (let n = 1; n <= 400 && points < (loss ? 200 : 120); n++) {
+          if (loss) device = (await (await navigator.gpu.requestAdapter())?.requestDevice()) as GPUDevice;
+          [isLoss, calls, failsAt] = [loss, 0, n];
+          const module = digits.module({ device: before(device) });
+          const first = await run(module);
+          const reached = calls >= n;
+          most = Math.max(most, calls);
+          failsAt = Number.POSITIVE_INFINITY;
+          const second = await run(module);
+          module.dispose();
+          if (!reached) {
+            if (n === 1) wrong.push("nothing is called");
+            n = Number.POSITIVE_INFINITY;
+            continue;
+          }
+          points += 1;
+          const isTold = first === "DeviceFailed" || first === "OutOfMemory" || first === wanted;
+          if (!isTold) wrong.push(`${n}: ${first}`);
+          if (second !== (loss ? "DeviceFailed" : wanted)) wrong.push(`after ${n}: ${second}`);
+          kinds[first === wanted ? "right" : first] = (kinds[first === wanted ? "right" : first] ?? 0) + 1;
+        }
+      }
+      return { wrong, kinds, points, most };
+    });
+    expect(found.wrong).toEqual([]);
+    expect(found.points).toBeGreaterThanOrEqual(200);
+  },
+  PATIENCE,
+);
+
+test(
+  "says that there is no GPU where there is none, and how to go on",
+  async () => {
+    const without = await gpuPage(false);
+    try {
+      const [said, isSame] = await without.page.evaluate(async (programs) => {
+        await probe.init();
+        const program = await probe.load(`${programs}/digits_cnn/model.pt2`);
+        const bytes = new Uint8Array(await (await fetch(`${programs}/digits_cnn/inputs.safetensors`)).arrayBuffer());
+        const image = probe.readSafetensors(bytes).tensors.get("in0");
+        const message = await program
+          .module({ device: "gpu" })
+          .runFlatAsync([image])
+          .then(String, (it: Error) => it.message);
+        const [given] = await program.module({ device: "auto" }).runFlatAsync([image]);
+        const [wanted] = program.module().runFlat([image]);
+        return [message, String(given) === String(wanted)];
+      }, PROGRAMS);
+      expect(said).toMatch(/FX0706: there is no GPU.*\n {2}help: .*device: "auto"/u);
+      expect(isSame).toBe(true);
+    } finally {
+      await without.close();
+    }
+  },
+  PATIENCE,
+);

@@ -1,0 +1,211 @@
+/**
+ * The adapter and its device: what they can do, what was compiled for them, and what they refuse.
+ *
+ * @module
+ */
+import { type ErrorDetails, fxError, FxError } from "../base/errors.ts";
+
+/** What a device can do at most. */
+export interface GpuLimits {
+  /** Buffers of a module. */
+  readonly bindings: number;
+  /** Bytes of a buffer. */
+  readonly bufferBytes: number;
+  /** Workgroups in a dimension. */
+  readonly workgroups: number;
+}
+
+/** A module that is compiled. */
+export interface Pipeline {
+  readonly pipeline: GPUComputePipeline;
+  readonly layout: GPUBindGroupLayout;
+}
+
+/** So many buffers of a module are asked for, where the adapter has them. */
+const MAX_BINDINGS = 24;
+/** `GPUShaderStage.COMPUTE`: not every host has these tables under global names. */
+const COMPUTE = 4;
+/** What a device may find wrong, the innermost last. */
+const FILTERS: readonly GPUErrorFilter[] = ["internal", "validation", "out-of-memory"];
+
+const HELP = "open it again, or run on the CPU: program.module()";
+
+/** A GPU, with what was compiled for it. */
+export class Gpu {
+  readonly device: GPUDevice;
+  readonly limits: GpuLimits;
+  /** Refuses when the device is lost. */
+  readonly lost: Promise<never>;
+  readonly #pipelines = new Map<string, Promise<Pipeline>>();
+  #why: string | undefined;
+
+  constructor(device: GPUDevice) {
+    this.device = device;
+    const { limits } = device;
+    this.limits = {
+      bindings: limits.maxStorageBuffersPerShaderStage,
+      bufferBytes: Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize),
+      workgroups: limits.maxComputeWorkgroupsPerDimension,
+    };
+    this.lost = device.lost.then(({ message, reason }) => {
+      this.#why = `it was lost: ${message === "" ? reason : message}`;
+      throw this.failed(this.#why);
+    });
+    // Who runs something waits for it; nobody else is told.
+    this.lost.catch(() => undefined);
+  }
+
+  /** Whether it does no more work. */
+  get isLost(): boolean {
+    return this.#why !== undefined;
+  }
+
+  /** The refusal of the device. */
+  failed(why: string, details: ErrorDetails = {}): FxError {
+    return fxError("DeviceFailed", `the GPU failed: ${why}`, { help: HELP, ...details });
+  }
+
+  /** What it threw, as a refusal. */
+  refusal(thrown: unknown): FxError {
+    if (thrown instanceof FxError) return thrown;
+    return this.failed(thrown instanceof Error ? thrown.message : String(thrown), { cause: thrown });
+  }
+
+  /** Does something with the device at once, and gives what it refuses of that, later. */
+  watched<T>(body: () => T): readonly [result: T, problem: Promise<FxError | undefined>] {
+    for (const filter of FILTERS) this.device.pushErrorScope(filter);
+    const scopes: Promise<GPUError | null>[] = [];
+    let result: T;
+    try {
+      result = body();
+    } finally {
+      // Each scope is left, whatever became of the others.
+      for (const _ of FILTERS) scopes.push(this.#left());
+    }
+    return [result, this.#problemOf(scopes)];
+  }
+
+  /** Leaves a scope; it is no promise of its own that refuses where the host throws. */
+  async #left(): Promise<GPUError | null> {
+    return await this.device.popErrorScope();
+  }
+
+  async #problemOf(scopes: readonly Promise<GPUError | null>[]): Promise<FxError | undefined> {
+    let answers: (GPUError | null)[];
+    try {
+      answers = await Promise.all(scopes);
+    } catch (thrown) {
+      return this.refusal(thrown);
+    }
+    const [memory, ...others] = answers;
+    if (memory !== null && memory !== undefined) {
+      return fxError("OutOfMemory", "the GPU has no memory left", {
+        notes: [memory.message],
+        help: "run on the CPU, or a smaller batch",
+      });
+    }
+    const problem = others.find((it) => it !== null);
+    return problem === undefined || problem === null ? undefined : this.failed(problem.message);
+  }
+
+  /** A module as a pipeline, compiled once. */
+  pipeline(text: string, isWritten: readonly boolean[]): Promise<Pipeline> {
+    const key = `${isWritten.map(Number).join("")} ${text}`;
+    const known = this.#pipelines.get(key) ?? this.#compiled(text, isWritten);
+    this.#pipelines.set(key, known);
+    known.catch(() => this.#pipelines.delete(key));
+    return known;
+  }
+
+  async #compiled(code: string, isWritten: readonly boolean[]): Promise<Pipeline> {
+    const { device } = this;
+    const [asked, problem] = this.watched(() => {
+      const entries = isWritten.map((it, binding) => {
+        const type = it ? ("storage" as const) : ("read-only-storage" as const);
+        return { binding, visibility: COMPUTE, buffer: { type } };
+      });
+      const layout = device.createBindGroupLayout({ entries });
+      const module = device.createShaderModule({ code });
+      const made = device.createComputePipelineAsync({
+        layout: device.createPipelineLayout({ bindGroupLayouts: [layout] }),
+        compute: { module, entryPoint: "main" },
+      });
+      return { layout, made };
+    });
+    // What it refuses is told by the scopes as well, in more words.
+    const [pipeline, found] = await Promise.all([asked.made.catch((error: unknown) => error as Error), problem]);
+    if (found !== undefined) throw found;
+    if (pipeline instanceof Error) throw this.failed(pipeline.message, { cause: pipeline });
+    return { layout: asked.layout, pipeline };
+  }
+}
+
+let opened: Promise<Gpu> | undefined;
+const given = new WeakMap<GPUDevice, Gpu>();
+
+/** The GPU of this host: that of the caller's device, or the one that is opened for all modules, again where it was lost. */
+export async function gpuOf(device: GPUDevice | undefined): Promise<Gpu> {
+  if (device !== undefined) {
+    const gpu = given.get(device) ?? new Gpu(device);
+    given.set(device, gpu);
+    return gpu;
+  }
+  opened ??= open();
+  try {
+    const gpu = await opened;
+    if (!gpu.isLost) return gpu;
+  } catch (error) {
+    opened = undefined;
+    throw error;
+  }
+  opened = open();
+  return await opened;
+}
+
+async function open(): Promise<Gpu> {
+  const gpu = await entry();
+  let adapter: GPUAdapter | null;
+  try {
+    adapter = await gpu.requestAdapter({ powerPreference: "high-performance" });
+  } catch (cause) {
+    throw missing("the host refuses to look for one", cause);
+  }
+  if (adapter === null) throw missing("the host has no adapter");
+  const { limits } = adapter;
+  try {
+    const device = await adapter.requestDevice({
+      requiredLimits: {
+        maxBufferSize: limits.maxBufferSize,
+        maxStorageBufferBindingSize: limits.maxStorageBufferBindingSize,
+        maxStorageBuffersPerShaderStage: Math.min(limits.maxStorageBuffersPerShaderStage, MAX_BINDINGS),
+      },
+    });
+    return new Gpu(device);
+  } catch (cause) {
+    throw fxError("DeviceFailed", `the GPU failed: ${(cause as Error).message}`, { cause, help: HELP });
+  }
+}
+
+/** WebGPU of the host: a browser's, a worker's, or that of the package `webgpu`, where it is installed. */
+async function entry(): Promise<GPU> {
+  const { navigator } = globalThis as { readonly navigator?: { readonly gpu?: GPU } };
+  if (navigator?.gpu !== undefined) return navigator.gpu;
+  if (globalThis.process?.versions?.node === undefined) throw missing("the host has no WebGPU");
+  try {
+    // Bundlers are not to look for a package that is not there.
+    const name = "webgpu";
+    const { create } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ name)) as {
+      create: (options: readonly string[]) => GPU;
+    };
+    return create([]);
+  } catch (cause) {
+    throw missing("the package webgpu is not there", cause);
+  }
+}
+
+function missing(why: string, cause?: unknown): FxError {
+  const help =
+    "use a browser with WebGPU on a page that is served by https or from this machine; in Node: npm install webgpu; " +
+    'or let the CPU do it where there is none: program.module({ device: "auto" })';
+  return fxError("DeviceMissing", `there is no GPU: ${why}`, cause === undefined ? { help } : { help, cause });
+}

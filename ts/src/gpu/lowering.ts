@@ -1,0 +1,67 @@
+/**
+ * The GPU's own module of WebAssembly: it makes the program of a GPU of a plan.
+ *
+ * @module
+ */
+import initialise, * as glue from "../../wasm/gpu.js";
+import type { DType } from "../../../bindings/dtypes.ts";
+import type { Program } from "../../../bindings/gpu.ts";
+import { type ErrorDetails, type ErrorName, fxError } from "../base/errors.ts";
+import { compilePackaged } from "../engine/module.ts";
+import type { GpuLimits } from "./device.ts";
+
+let loading: Promise<void> | undefined;
+
+/** Loads the module, once. */
+export function loadLowering(): Promise<void> {
+  loading ??= load().catch((error: unknown) => {
+    loading = undefined;
+    throw error;
+  });
+  return loading;
+}
+
+async function load(): Promise<void> {
+  const module = await compilePackaged(new URL("../../wasm/gpu.wasm", import.meta.url));
+  await initialise({ module_or_path: module });
+}
+
+/** What a GPU does for a plan. */
+export interface Lowered {
+  readonly program: Program;
+  /** Refuses a run of which the data has broken a promise, by the words of the buffer of checks. */
+  check(words: Uint32Array): void;
+  free(): void;
+}
+
+/** The program for the plan of an outline. */
+export function lowered(outline: Uint8Array, writingOps: string, limits: GpuLimits): Lowered {
+  const made = call(() => {
+    return glue.GpuProgram.of(outline, writingOps, limits.bindings, limits.bufferBytes, limits.workgroups);
+  });
+  return {
+    program: JSON.parse(made.json()) as Program,
+    check: (words) => call(() => made.check(words)),
+    free: () => made.free(),
+  };
+}
+
+/** The bytes of the device for elements of a dtype. */
+export function widened(bytes: Uint8Array, dtype: DType): Uint8Array {
+  return call(() => glue.widened(bytes, dtype));
+}
+
+/** The elements of a dtype that the device holds as these bytes. */
+export function narrowed(bytes: Uint8Array, dtype: DType): Uint8Array {
+  return call(() => glue.narrowed(bytes, dtype));
+}
+
+function call<T>(body: () => T): T {
+  try {
+    return body();
+  } catch (thrown) {
+    if (typeof thrown !== "string") throw thrown;
+    const { name, message, ...told } = JSON.parse(thrown) as { name: ErrorName; message: string } & ErrorDetails;
+    throw fxError(name, message, told);
+  }
+}

@@ -1,0 +1,293 @@
+/**
+ * A plan on the GPU: its buffers, which stay from run to run, and its runs. Natively `crates/wgpu/src/run.rs` does the same.
+ *
+ * @module
+ */
+import { DTYPES } from "../../../bindings/dtypes.ts";
+import type { Dispatch, Place, Program } from "../../../bindings/gpu.ts";
+import type { FxError } from "../base/errors.ts";
+import type { Gpu, Pipeline } from "./device.ts";
+import { type Lowered, narrowed, widened } from "./lowering.ts";
+
+// `GPUBufferUsage` and `GPUMapMode`: not every host has these tables under global names.
+const [MAP_READ, COPY_SRC, COPY_DST, STORAGE] = [1, 4, 8, 128];
+const FOR_READING = 1;
+
+/** The memory of the plan in the engine, and the steps that are done there. */
+export interface PlanHost {
+  /** A number that is another one after somebody wrote to a constant. */
+  version(buffer: number): number;
+  /** The first bytes of a buffer of the plan. */
+  read(buffer: number, nBytes: number): Uint8Array;
+  /** Writes the first bytes of a buffer of the plan. */
+  write(buffer: number, bytes: Uint8Array): void;
+  /** Does the steps from one number to before another. */
+  run(from: number, to: number): void;
+  /** Is told how many steps are done, or begun; what it throws stops the run. */
+  goesOn(done: number): void;
+}
+
+/** A dispatch with what it is given. */
+interface Ready {
+  readonly pipeline: GPUComputePipeline;
+  readonly group: GPUBindGroup;
+  readonly workgroups: readonly [number, number, number];
+}
+
+/** What a run told the device, and what came of it. */
+export interface RunCounts {
+  dispatches: number;
+  submissions: number;
+  readbacks: number;
+  bytesUp: number;
+  bytesDown: number;
+}
+
+/** Commands that the device has not been told yet. */
+class Commands {
+  readonly #device: GPUDevice;
+  #encoder: GPUCommandEncoder | undefined;
+  #pass: GPUComputePassEncoder | undefined;
+
+  constructor(device: GPUDevice) {
+    this.#device = device;
+  }
+
+  get encoder(): GPUCommandEncoder {
+    this.#pass?.end();
+    this.#pass = undefined;
+    this.#encoder ??= this.#device.createCommandEncoder();
+    return this.#encoder;
+  }
+
+  get pass(): GPUComputePassEncoder {
+    this.#pass ??= this.encoder.beginComputePass();
+    return this.#pass;
+  }
+
+  /** Tells the device, and says whether there was anything to tell. */
+  submit(): boolean {
+    if (this.#encoder === undefined) return false;
+    this.#device.queue.submit([this.encoder.finish()]);
+    this.#encoder = undefined;
+    return true;
+  }
+}
+
+/** A plan with the memory that a run takes on the device. One run at a time. */
+export class PlanOnGpu {
+  readonly gpu: Gpu;
+  readonly program: Program;
+  /** What the last run took. */
+  counts: RunCounts = { dispatches: 0, submissions: 0, readbacks: 0, bytesUp: 0, bytesDown: 0 };
+  readonly #lowered: Lowered;
+  readonly #buffers: readonly GPUBuffer[];
+  /** The dispatches of each step. */
+  readonly #steps: readonly (readonly Ready[])[];
+  /** The versions of the constants that are on the device. */
+  readonly #versions = new Map<number, number>();
+  /** What is read of the device is copied here. */
+  #staging: GPUBuffer | undefined;
+  /** What the device refuses of what it was told. */
+  #problems: Promise<FxError | undefined>[] = [];
+
+  private constructor(gpu: Gpu, lowered: Lowered, buffers: readonly GPUBuffer[], steps: readonly (readonly Ready[])[]) {
+    this.gpu = gpu;
+    this.program = lowered.program;
+    this.#lowered = lowered;
+    this.#buffers = buffers;
+    this.#steps = steps;
+  }
+
+  /** Makes a program ready: its modules are compiled, and its buffers made. */
+  static async of(gpu: Gpu, lowered: Lowered): Promise<PlanOnGpu> {
+    const { program } = lowered;
+    const { device } = gpu;
+    const dispatches = program.steps.map(({ work }) => ("device" in work ? work.device : []));
+    const pipelineOf = async (it: Dispatch) => {
+      const flags = it.bindings.map((binding) => binding.is_written);
+      return await gpu.pipeline(program.modules[it.module] as string, flags);
+    };
+    const pipelines = await Promise.race([
+      Promise.all(dispatches.map((it) => Promise.all(it.map(pipelineOf)))),
+      gpu.lost,
+    ]);
+    const buffers: GPUBuffer[] = [];
+    const [steps, problem] = gpu.watched(() => {
+      const usage = (STORAGE as number) | (COPY_SRC as number) | (COPY_DST as number);
+      for (const size of program.buffers) buffers.push(device.createBuffer({ size: Math.ceil(size / 4) * 4, usage }));
+      return dispatches.map((all, step) =>
+        all.map(({ bindings, workgroups }, at) => {
+          const { pipeline, layout } = (pipelines[step] as Pipeline[])[at] as Pipeline;
+          const entries = bindings.map((it, binding) => {
+            return { binding, resource: { buffer: buffers[it.buffer] as GPUBuffer } };
+          });
+          return { pipeline, group: device.createBindGroup({ layout, entries }), workgroups };
+        }),
+      );
+    });
+    const refused = await Promise.race([problem, gpu.lost]);
+    if (refused === undefined) return new PlanOnGpu(gpu, lowered, buffers, steps);
+    for (const it of buffers) it.destroy();
+    throw refused;
+  }
+
+  /** Gives the device's memory back. */
+  dispose(): void {
+    for (const it of this.#buffers) it.destroy();
+    this.#staging?.destroy();
+    this.#lowered.free();
+  }
+
+  /** Runs the plan. What it gives is in the engine's memory then, and not before all that the device was told has succeeded. */
+  async run(host: PlanHost): Promise<void> {
+    this.counts = { dispatches: 0, submissions: 0, readbacks: 0, bytesUp: 0, bytesDown: 0 };
+    this.#problems = [];
+    const versions = new Map(this.#versions);
+    // A run that is stopped may have changed constants on the device alone.
+    this.#versions.clear();
+    try {
+      const changed = await this.#run(host, versions);
+      for (const [buffer, version] of changed) this.#versions.set(buffer, version);
+    } catch (error) {
+      // It may be mapped.
+      this.#staging?.destroy();
+      this.#staging = undefined;
+      throw error;
+    }
+  }
+
+  async #run(host: PlanHost, versions: Map<number, number>): Promise<Map<number, number>> {
+    const { steps, constants, outputs, check_buffer } = this.program;
+    const commands = new Commands(this.gpu.device);
+    let at = 0;
+    const isOnCpu = (step: number): boolean => "cpu" in (steps[step]?.work ?? {});
+    this.#told(() => {
+      for (const buffer of constants) {
+        const version = host.version(buffer);
+        if (versions.get(buffer) !== version) this.#upload(host, buffer, commands);
+        versions.set(buffer, version);
+      }
+      if (check_buffer !== null) commands.encoder.clearBuffer(this.#buffers[check_buffer] as GPUBuffer);
+    });
+    while (at < steps.length) {
+      const first = at;
+      // All that the device does until the CPU has to do something is told it at once.
+      this.#told(() => {
+        for (; at < steps.length && !isOnCpu(at); at++) {
+          host.goesOn(at);
+          this.#encode(host, at, commands);
+        }
+      });
+      if (at > first) continue;
+      const { downloads } = steps[at] as (typeof steps)[number];
+      if (downloads.length > 0) await this.#download(host, downloads, commands);
+      while (at < steps.length && isOnCpu(at) && (at === first || steps[at]?.downloads.length === 0)) at++;
+      host.run(first, at);
+    }
+    await this.#download(host, outputs, commands);
+    for (const buffer of constants) if (outputs.includes(buffer)) versions.set(buffer, host.version(buffer));
+    return versions;
+  }
+
+  /** Tells the device something; what it refuses is asked before anything of the run is seen. */
+  #told(body: () => void): void {
+    const [, problem] = this.gpu.watched(body);
+    this.#problems.push(problem);
+  }
+
+  #encode(host: PlanHost, at: number, commands: Commands): void {
+    const { uploads, clears } = this.program.steps[at] as Program["steps"][number];
+    for (const buffer of uploads) this.#upload(host, buffer, commands);
+    for (const buffer of clears) commands.encoder.clearBuffer(this.#buffers[this.#place(buffer).buffer] as GPUBuffer);
+    for (const { pipeline, group, workgroups } of this.#steps[at] ?? []) {
+      commands.pass.setPipeline(pipeline);
+      commands.pass.setBindGroup(0, group);
+      commands.pass.dispatchWorkgroups(...workgroups);
+      this.counts.dispatches += 1;
+    }
+  }
+
+  #upload(host: PlanHost, buffer: number, commands: Commands): void {
+    const place = this.#place(buffer);
+    if (place.n_elements === 0) return;
+    const { size } = DTYPES[place.dtype];
+    const bytes = host.read(buffer, place.n_elements * size);
+    // What is written so comes before all that is submitted later.
+    if (commands.submit()) this.counts.submissions += 1;
+    const wide = size < 4 ? widened(bytes, place.dtype) : bytes;
+    this.gpu.device.queue.writeBuffer(this.#buffers[place.buffer] as GPUBuffer, 0, wide as Uint8Array<ArrayBuffer>);
+    this.counts.bytesUp += wide.byteLength;
+  }
+
+  /** Waits for what the device was told, refuses what the data has broken, and brings these buffers to the engine. */
+  async #download(host: PlanHost, buffers: readonly number[], commands: Commands): Promise<void> {
+    const { check_buffer, checks } = this.program;
+    const parts = buffers.map((buffer) => ({ buffer, place: this.#place(buffer) }));
+    const copies = parts.map(({ place }) => ({ from: place.buffer, length: bytesOf(place) }));
+    if (check_buffer !== null) copies.unshift({ from: check_buffer, length: 12 * checks });
+    const length = copies.reduce((sum, it) => sum + it.length, 0);
+    let mapped: Promise<ArrayBuffer> | undefined;
+    this.#told(() => {
+      if (length > 0) mapped = this.#readBack(copies, length, commands);
+      else if (commands.submit()) this.counts.submissions += 1;
+    });
+    // What the device refuses says more than that it gives nothing.
+    mapped?.catch(() => undefined);
+    const problems = await Promise.race([Promise.all(this.#problems), this.gpu.lost]);
+    const problem = problems.find((it) => it !== undefined);
+    if (problem !== undefined) throw problem;
+    this.#problems = [];
+    if (mapped === undefined) return;
+    const bytes = new Uint8Array(await Promise.race([mapped, this.gpu.lost]));
+    let start = 0;
+    if (check_buffer !== null) {
+      start = 12 * checks;
+      this.#lowered.check(new Uint32Array(bytes.buffer, 0, 3 * checks));
+    }
+    for (const { buffer, place } of parts) {
+      const wide = bytes.subarray(start, start + bytesOf(place));
+      start += wide.length;
+      if (wide.length > 0) host.write(buffer, DTYPES[place.dtype].size < 4 ? narrowed(wide, place.dtype) : wide);
+    }
+  }
+
+  /** Copies parts of the device's buffers, one behind the other, to where the CPU sees them. */
+  #readBack(
+    parts: readonly { from: number; length: number }[],
+    length: number,
+    commands: Commands,
+  ): Promise<ArrayBuffer> {
+    const { device } = this.gpu;
+    if ((this.#staging?.size ?? 0) < length) {
+      this.#staging?.destroy();
+      this.#staging = device.createBuffer({ size: length, usage: (MAP_READ as number) | (COPY_DST as number) });
+    }
+    const staging = this.#staging as GPUBuffer;
+    let start = 0;
+    for (const part of parts) {
+      if (part.length === 0) continue;
+      commands.encoder.copyBufferToBuffer(this.#buffers[part.from] as GPUBuffer, 0, staging, start, part.length);
+      start += part.length;
+    }
+    commands.submit();
+    this.counts.submissions += 1;
+    this.counts.readbacks += 1;
+    this.counts.bytesDown += length;
+    const taken = async (): Promise<ArrayBuffer> => {
+      const bytes = staging.getMappedRange(0, length).slice(0);
+      staging.unmap();
+      return bytes;
+    };
+    return staging.mapAsync(FOR_READING, 0, length).then(taken);
+  }
+
+  #place(buffer: number): Place {
+    return this.program.places[buffer] as Place;
+  }
+}
+
+/** The bytes that the elements take on the device. */
+function bytesOf({ dtype, n_elements }: Place): number {
+  return n_elements * (DTYPES[dtype].size === 8 ? 8 : 4);
+}

@@ -1,0 +1,175 @@
+/**
+ * Runs of a program on the GPU: which plan a run has, what is done when the device is lost, and who does it where there is none.
+ *
+ * @module
+ */
+import { fxError, FxError } from "../base/errors.ts";
+import { call, type Engine } from "../engine/engine.ts";
+import { type Gpu, gpuOf } from "./device.ts";
+import { loadLowering, lowered } from "./lowering.ts";
+import { type PlanHost, PlanOnGpu, type RunCounts } from "./plan.ts";
+
+type EngineRunner = ReturnType<ReturnType<Engine["Program"]["open"]>["runner"]>;
+type PlanParts = NonNullable<ReturnType<EngineRunner["parted"]>>;
+
+/** Gives the words of a call's inputs, for as long as the body runs. */
+export type WithWords = <T>(body: (words: Uint32Array) => T) => T;
+
+/** A run: who watches it, and its program. */
+export interface GpuRun {
+  readonly runner: EngineRunner;
+  readonly withWords: WithWords;
+  /** What the engine asks before each node; where it says no, `refusal` has the reason. */
+  readonly watch: { readonly goes_on: (done: number, total: number) => boolean };
+  readonly refusal: () => unknown;
+  /** Whether a run may write to what it is given, and to the program's own. */
+  readonly writes: boolean;
+}
+
+/** A plan in the engine, and what a device does of it; nothing where that is nothing. */
+interface Known {
+  readonly parts: PlanParts;
+  onGpu: PlanOnGpu | undefined;
+}
+
+/** So many plans keep their memory; that which was not used for longest goes first. */
+const MAX_PLANS = 4;
+
+/** The plans of one module on the GPU. */
+export class RunsOnGpu implements Disposable {
+  readonly #device: GPUDevice | undefined;
+  /** Whether the CPU does what there is no GPU for. */
+  readonly #isAuto: boolean;
+  #known: Known[] = [];
+  /** The run that was asked for last: one follows the other. */
+  #last: Promise<unknown> = Promise.resolve();
+  #isDisposed = false;
+  /** What the last run took. */
+  counts: RunCounts | undefined;
+
+  constructor(device: GPUDevice | undefined, isAuto: boolean) {
+    this.#device = device;
+    this.#isAuto = isAuto;
+  }
+
+  /** What the program gives, as words; nothing where the CPU is to run it. */
+  run(run: GpuRun): Promise<Uint32Array | undefined> {
+    const done = this.#last.then(() => this.#run(run));
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+
+  async #run(run: GpuRun): Promise<Uint32Array | undefined> {
+    const told = { isSeen: false };
+    let isSecond = false;
+    for (;;) {
+      try {
+        return await this.#attempt(run, told);
+      } catch (error) {
+        const isOfDevice = error instanceof FxError && OF_DEVICE.has(error.kind);
+        // What was changed in the engine's memory would be changed twice.
+        if (!isOfDevice || (told.isSeen && run.writes)) throw error;
+        if (error.kind === "DeviceFailed" && !isSecond && this.#device === undefined) {
+          isSecond = true;
+          continue;
+        }
+        if (!this.#isAuto) throw error;
+        return undefined;
+      }
+    }
+  }
+
+  async #attempt(run: GpuRun, told: { isSeen: boolean }): Promise<Uint32Array | undefined> {
+    const [gpu] = await Promise.all([gpuOf(this.#device), loadLowering()]);
+    if (gpu.isLost) await gpu.lost;
+    const known = await this.#begun(run, gpu);
+    if (known === undefined) return undefined;
+    const { parts, onGpu } = known;
+    if (onGpu === undefined) {
+      call(() => parts.abandon());
+      return undefined;
+    }
+    try {
+      await onGpu.run(hostOf(run, parts, onGpu.program.steps.length, told));
+      this.counts = onGpu.counts;
+      this.#checkAlive();
+      return call(() => parts.end());
+    } catch (error) {
+      if (!this.#isDisposed) call(() => parts.abandon());
+      throw error === run.refusal() ? error : gpu.refusal(error);
+    }
+  }
+
+  /** The plan for these inputs, whose run has begun; nothing where there can be none. */
+  async #begun(run: GpuRun, gpu: Gpu): Promise<Known | undefined> {
+    this.#checkAlive();
+    const stale = this.#known.filter(({ onGpu }) => onGpu !== undefined && onGpu.gpu !== gpu);
+    for (const it of stale) this.#forget(it);
+    const begins = ({ parts }: Known): boolean => run.withWords((words) => call(() => parts.begin(run.runner, words)));
+    const found = this.#known.find(begins);
+    if (found !== undefined) {
+      this.#known = [found, ...this.#known.filter((it) => it !== found)];
+      return found;
+    }
+    const parts = run.withWords((words) => call(() => run.runner.parted(words)));
+    if (parts === undefined) return undefined;
+    const made: Known = { parts, onGpu: undefined };
+    const [outline, writing] = call(() => [parts.outline(), parts.writing_ops(run.runner)] as const);
+    const program = lowered(outline, writing, gpu.limits);
+    if (program.program.steps.some(({ work }) => "device" in work)) {
+      made.onGpu = await PlanOnGpu.of(gpu, program).catch((error: unknown) => {
+        program.free();
+        parts.free();
+        throw gpu.refusal(error);
+      });
+    }
+    this.#known.unshift(made);
+    this.#checkAlive();
+    for (const it of this.#known.slice(MAX_PLANS)) this.#forget(it);
+    return begins(made) ? made : undefined;
+  }
+
+  #forget(known: Known): void {
+    this.#known = this.#known.filter((it) => it !== known);
+    known.onGpu?.dispose();
+    known.parts.free();
+  }
+
+  #checkAlive(): void {
+    if (!this.#isDisposed) return;
+    for (const it of this.#known) this.#forget(it);
+    throw fxError("Disposed", "the module was disposed while it ran", { help: "await its runs first" });
+  }
+
+  /** Gives the device's memory back. */
+  [Symbol.dispose](): void {
+    this.#isDisposed = true;
+    for (const it of this.#known) this.#forget(it);
+  }
+}
+
+/** What a device refuses, and another one, or none, may do. */
+const OF_DEVICE: ReadonlySet<string> = new Set(["DeviceFailed", "DeviceMissing", "OutOfMemory"]);
+
+function hostOf(run: GpuRun, parts: PlanParts, nSteps: number, told: { isSeen: boolean }): PlanHost {
+  const { runner, watch, refusal } = run;
+  return {
+    version: (buffer) => call(() => parts.version(buffer)),
+    read: (buffer, nBytes) => call(() => parts.read(buffer, nBytes)),
+    write: (buffer, bytes) => {
+      told.isSeen = true;
+      call(() => parts.write(buffer, bytes));
+    },
+    run: (from, to) => {
+      told.isSeen = true;
+      try {
+        call(() => parts.run(runner, from, to, watch));
+      } catch (error) {
+        throw refusal() ?? error;
+      }
+    },
+    goesOn: (done) => {
+      if (!watch.goes_on(done, nSteps)) throw refusal();
+    },
+  };
+}
