@@ -7,7 +7,9 @@ import { chromium } from "playwright-core";
 import { serve } from "../../scripts/serve.mjs";
 import { chromium as chromiumPath } from "../../scripts/toolchain.mjs";
 
-const BODY = '<!doctype html><title>tracefx</title><script type="module" src="/tests/browser/probe.mjs"></script>';
+const IMPORTS = JSON.stringify({ imports: { tracefx: "/ts/dist/index.js" } });
+const BODY = `<!doctype html><title>tracefx</title><script type="importmap">${IMPORTS}</script>
+<script type="module" src="/tests/browser/probe.mjs"></script>`;
 
 /** Chromium has its adapter of software for whoever asks for it. */
 const WITH_GPU = ["--no-sandbox", "--enable-unsafe-webgpu"];

@@ -1,4 +1,7 @@
 /** Programs on the GPU of a real browser, whose work a processor does: PyTorch's numbers, one submission a run, and typed errors where it fails. */
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type * as tracefx from "../../ts/src/index.ts";
@@ -9,6 +12,7 @@ declare const probe: typeof tracefx & { PlanOnGpu: { prototype: PlanOnGpu } };
 
 const PATIENCE = 120_000;
 const PROGRAMS = "/tests/fixtures/programs";
+const FIXTURES = fileURLToPath(new URL("../fixtures/programs", import.meta.url));
 
 let host: Awaited<ReturnType<typeof gpuPage>>;
 let page: Page;
@@ -83,6 +87,65 @@ test(
     // The weights stay.
     expect(found.counts[1]?.bytesUp).toBeLessThan(found.counts[0]?.bytesUp as number);
     expect(found.counts[2]?.bytesUp).toBe(found.counts[1]?.bytesUp);
+  },
+  PATIENCE,
+);
+
+test(
+  "gives PyTorch's numbers for the recorded programs, whatever of them is the CPU's",
+  async () => {
+    const run = fileURLToPath(new URL("../conformance/run.mjs", import.meta.url));
+    const args = [run, "programs", FIXTURES, "--engine", "browser", "--device", "gpu"];
+    const { stdout } = await promisify(execFile)(process.execPath, args);
+    // A subclass of tensors is Python's.
+    expect(stdout).toMatch(/\n27 passed, 0 failed, 1 skipped\n$/);
+    const [, onDevice] = /(\d+) on the device/.exec(stdout) ?? [];
+    expect(Number(onDevice)).toBeGreaterThan(200);
+  },
+  2 * PATIENCE,
+);
+
+test(
+  "tells the device a network of attention and one of depthwise convolutions at once, each time",
+  async () => {
+    const found = await page.evaluate(async () => {
+      const { nn, torch } = probe;
+      torch.manualSeed(0);
+      class Residual extends nn.Module {
+        layers = new nn.Sequential(
+          new nn.Conv2d(8, 32, 1),
+          new nn.BatchNorm2d(32),
+          new nn.ReLU6(),
+          new nn.Conv2d(32, 32, 3, { padding: 1, groups: 32 }),
+          new nn.ReLU6(),
+          new nn.Conv2d(32, 8, 1),
+        );
+        override forward(x: tracefx.Tensor): tracefx.Tensor {
+          return this.layers.forward(x).add(x) as tracefx.Tensor;
+        }
+      }
+      const networks = [
+        [new nn.TransformerEncoderLayer(16, 2, { dimFeedforward: 32, batchFirst: true }), torch.randn(2, 5, 16)],
+        [new Residual(), torch.randn(1, 8, 12, 12)],
+      ] as const;
+      const rows = [];
+      for (const [network, input] of networks) {
+        const program = probe.exportProgram(network.eval(), [input]);
+        const [cpu, gpu] = [program.module(), program.module({ device: "gpu" })];
+        const wanted = (cpu(input) as tracefx.Tensor).data as Float32Array;
+        for (let round = 0; round < 2; round++) {
+          const got = ((await gpu.runAsync([input])) as tracefx.Tensor).data as Float32Array;
+          const far = Math.max(...wanted.map((it, at) => Math.abs(it - (got[at] ?? Number.NaN))));
+          rows.push({ far, ...plans.at(-1)?.counts });
+        }
+      }
+      return rows;
+    });
+    expect(found).toHaveLength(4);
+    for (const row of found) {
+      expect(row).toMatchObject({ submissions: 1, readbacks: 1 });
+      expect(row.far).toBeLessThan(1e-5);
+    }
   },
   PATIENCE,
 );

@@ -37,6 +37,10 @@ export async function browserEngine(device = "gpu") {
       file = path;
       return await here.open(path, false, false);
     },
+    async define() {
+      await here.define();
+      await page.evaluate(async (module) => (await import(module)).defineOperators(), "/tests/conformance/library.mjs");
+    },
     async start() {
       told(await page.evaluate(inPage.start, { device }));
     },

@@ -168,7 +168,8 @@ export class PlanOnGpu {
         if (versions.get(buffer) !== version) this.#upload(host, buffer, commands);
         versions.set(buffer, version);
       }
-      if (check_buffer !== null) commands.encoder.clearBuffer(this.#buffers[check_buffer] as GPUBuffer);
+      // Not by a command, which what goes up first would have to wait for.
+      if (check_buffer !== null) this.#write(check_buffer, new Uint8Array(12 * this.program.checks));
     });
     while (at < steps.length) {
       const first = at;
@@ -215,9 +216,12 @@ export class PlanOnGpu {
     const bytes = host.read(buffer, place.n_elements * size);
     // What is written so comes before all that is submitted later.
     if (commands.submit()) this.counts.submissions += 1;
-    const wide = size < 4 ? widened(bytes, place.dtype) : bytes;
-    this.gpu.device.queue.writeBuffer(this.#buffers[place.buffer] as GPUBuffer, 0, wide as Uint8Array<ArrayBuffer>);
-    this.counts.bytesUp += wide.byteLength;
+    this.#write(place.buffer, size < 4 ? widened(bytes, place.dtype) : bytes);
+  }
+
+  #write(buffer: number, bytes: Uint8Array): void {
+    this.gpu.device.queue.writeBuffer(this.#buffers[buffer] as GPUBuffer, 0, bytes as Uint8Array<ArrayBuffer>);
+    this.counts.bytesUp += bytes.byteLength;
   }
 
   /** Waits for what the device was told, refuses what the data has broken, and brings these buffers to the engine. */
