@@ -175,6 +175,26 @@ test(
   PATIENCE,
 );
 
+test(
+  "lets runs follow each other, and the module and the engine go in between",
+  async () => {
+    const found = await page.evaluate(async () => {
+      const image = (await tensors("digits_cnn/inputs.safetensors")).get("in0");
+      const module = digits.module({ device: "gpu" });
+      const runs = [1, 2, 3].map(async () => String((await module.runFlatAsync([image]))[0]));
+      const alike = new Set(await Promise.all(runs)).size;
+      const goesOn = module.runFlatAsync([image]).then(String, (error: tracefx.FxError) => error.kind);
+      const next = refusal(async () => await module.runFlatAsync([image]));
+      module.dispose();
+      return { alike, ends: await goesOn, next: await next };
+    });
+    expect(found.alike).toBe(1);
+    expect(found.ends).toMatch(/^(Disposed|tensor)/u);
+    expect(found.next).toContain("FX0701");
+  },
+  PATIENCE,
+);
+
 test("is refused at once, and says how to wait", async () => {
   const message = await page.evaluate(async () => {
     const image = (await tensors("digits_cnn/inputs.safetensors")).get("in0");

@@ -46,7 +46,7 @@ export type {
   StateEntry,
   TreeSpec,
 } from "./export/program.ts";
-export { type PlanReport, ProgramModule, type RunDevice } from "./export/programModule.ts";
+export { type GivenGpu, type PlanReport, ProgramModule, type RunDevice } from "./export/programModule.ts";
 export { type DeviceLocation, liftConstantsPass, moveToDevicePass } from "./export/programPasses.ts";
 export { registerVerifier, Verifier } from "./export/verifier.ts";
 export type { AutocastOptions, Context } from "./torch/contexts.ts";

@@ -21,8 +21,15 @@ import { checkGiven, checkList, checkOptions, checkText } from "../base/given.ts
 
 type EngineRunner = ReturnType<ReturnType<Engine["Program"]["open"]>["runner"]>;
 
+/** A `GPUDevice`, as far as it is asked for here: its type is not in the libraries of every TypeScript. */
+export interface GivenGpu {
+  readonly lost: Promise<unknown>;
+  readonly queue: object;
+  createComputePipelineAsync(descriptor: never): Promise<unknown>;
+}
+
 /** Who does the steps of a plan: the CPU; a GPU, which may be the caller's; or a GPU where there is one (`"auto"`). */
-export type RunDevice = "cpu" | "gpu" | "auto" | GPUDevice;
+export type RunDevice = "cpu" | "gpu" | "auto" | GivenGpu;
 
 /** What is inside a module, out of the way of its call signature, and which of the engine's lives the runner belongs to. */
 interface Inside {
@@ -228,6 +235,7 @@ export class ProgramModule implements Disposable {
    */
   profile(args: readonly unknown[], options: { readonly times?: number } = {}): PlanReport {
     checkOptions("profile", options, ["times"]);
+    checkAtOnce(this);
     const { times = 10 } = options;
     checkGiven("profile", Number.isInteger(times) && times > 0, "options.times, a whole number from 1 on");
     return reportOf(this, "profile", args, (runner, words, milliseconds) =>
@@ -262,7 +270,10 @@ export class ProgramModule implements Disposable {
     if (inside?.runner === undefined) return;
     inside.abandoned = inside.runner;
     inside.runner = undefined;
-    void inside.onGpu?.then((it) => it[Symbol.dispose]());
+    inside.onGpu?.then(
+      (it) => it[Symbol.dispose](),
+      () => undefined,
+    );
     freeAbandoned(inside);
   }
 
@@ -288,9 +299,12 @@ async function leavesOnGpu(
   watch.signal?.throwIfAborted();
   const inside = insides.get(module) as Inside;
   inside.onGpu ??= import("../gpu/run.ts").then(({ RunsOnGpu }) => {
-    return new RunsOnGpu(typeof device === "string" ? undefined : device, device === "auto");
+    return new RunsOnGpu(typeof device === "string" ? undefined : (device as unknown as GPUDevice), device === "auto");
   });
-  const onGpu = await inside.onGpu;
+  const onGpu = await inside.onGpu.catch((error: unknown) => {
+    inside.onGpu = undefined;
+    throw error;
+  });
   relieveMemory();
   const { runner, milliseconds } = live(module);
   const { given, kinds, writes } = prepared(module, leaves);

@@ -4,7 +4,7 @@
  * @module
  */
 import { fxError, FxError } from "../base/errors.ts";
-import { call, type Engine } from "../engine/engine.ts";
+import { call, type Engine, generation } from "../engine/engine.ts";
 import { type Gpu, gpuOf } from "./device.ts";
 import { loadLowering, lowered } from "./lowering.ts";
 import { type PlanHost, PlanOnGpu, type RunCounts } from "./plan.ts";
@@ -35,6 +35,9 @@ interface Known {
 /** So many plans keep their memory; that which was not used for longest goes first. */
 const MAX_PLANS = 4;
 
+/** What a device refuses, and another one, or none, may do. */
+const OF_DEVICE: ReadonlySet<string> = new Set(["DeviceFailed", "DeviceMissing", "OutOfMemory"]);
+
 /** The plans of one module on the GPU. */
 export class RunsOnGpu implements Disposable {
   readonly #device: GPUDevice | undefined;
@@ -44,6 +47,8 @@ export class RunsOnGpu implements Disposable {
   /** The run that was asked for last: one follows the other. */
   #last: Promise<unknown> = Promise.resolve();
   #isDisposed = false;
+  /** Which of the engine's lives the plans belong to. */
+  readonly #generation = generation();
   /** What the last run took. */
   counts: RunCounts | undefined;
 
@@ -80,8 +85,9 @@ export class RunsOnGpu implements Disposable {
   }
 
   async #attempt(run: GpuRun, told: { isSeen: boolean }): Promise<Uint32Array | undefined> {
-    const [gpu] = await Promise.all([gpuOf(this.#device), loadLowering()]);
+    const gpu = await gpuOf(this.#device);
     if (gpu.isLost) await gpu.lost;
+    await loadLowering();
     const known = await this.#begun(run, gpu);
     if (known === undefined) return undefined;
     const { parts, onGpu } = known;
@@ -90,12 +96,11 @@ export class RunsOnGpu implements Disposable {
       return undefined;
     }
     try {
-      await onGpu.run(hostOf(run, parts, onGpu.program.steps.length, told));
+      await onGpu.run(this.#hostOf(run, parts, onGpu.program.steps.length, told));
       this.counts = onGpu.counts;
-      this.#checkAlive();
-      return call(() => parts.end());
+      return this.#call(() => parts.end());
     } catch (error) {
-      if (!this.#isDisposed) call(() => parts.abandon());
+      if (this.#generation === generation()) call(() => parts.abandon());
       throw error === run.refusal() ? error : gpu.refusal(error);
     }
   }
@@ -116,10 +121,11 @@ export class RunsOnGpu implements Disposable {
     const made: Known = { parts, onGpu: undefined };
     const [outline, writing] = call(() => [parts.outline(), parts.writing_ops(run.runner)] as const);
     const program = lowered(outline, writing, gpu.limits);
+    this.#checkAlive();
     if (program.program.steps.some(({ work }) => "device" in work)) {
       made.onGpu = await PlanOnGpu.of(gpu, program).catch((error: unknown) => {
         program.free();
-        parts.free();
+        this.#forget(made);
         throw gpu.refusal(error);
       });
     }
@@ -132,44 +138,55 @@ export class RunsOnGpu implements Disposable {
   #forget(known: Known): void {
     this.#known = this.#known.filter((it) => it !== known);
     known.onGpu?.dispose();
-    known.parts.free();
+    // Of an engine that was made anew, nothing is left to free.
+    if (this.#generation === generation()) known.parts.free();
   }
 
   #checkAlive(): void {
-    if (!this.#isDisposed) return;
-    for (const it of this.#known) this.#forget(it);
-    throw fxError("Disposed", "the module was disposed while it ran", { help: "await its runs first" });
+    if (this.#generation !== generation()) {
+      throw fxError("Disposed", "the module was lost when the engine was made anew", {
+        help: "make another one after restart(): program.module()",
+      });
+    }
+    if (this.#isDisposed) {
+      throw fxError("Disposed", "the module was disposed before it ran", { help: "await its runs first" });
+    }
   }
 
-  /** Gives the device's memory back. */
+  /** Calls the engine, which may have been made anew while the device was waited for. */
+  #call<T>(body: () => T): T {
+    if (this.#generation !== generation()) this.#checkAlive();
+    return call(body);
+  }
+
+  /** Gives memory back when the run that goes on has ended. */
   [Symbol.dispose](): void {
     this.#isDisposed = true;
-    for (const it of this.#known) this.#forget(it);
+    void this.#last.then(() => {
+      for (const it of this.#known) this.#forget(it);
+    });
   }
-}
 
-/** What a device refuses, and another one, or none, may do. */
-const OF_DEVICE: ReadonlySet<string> = new Set(["DeviceFailed", "DeviceMissing", "OutOfMemory"]);
-
-function hostOf(run: GpuRun, parts: PlanParts, nSteps: number, told: { isSeen: boolean }): PlanHost {
-  const { runner, watch, refusal } = run;
-  return {
-    version: (buffer) => call(() => parts.version(buffer)),
-    read: (buffer, nBytes) => call(() => parts.read(buffer, nBytes)),
-    write: (buffer, bytes) => {
-      told.isSeen = true;
-      call(() => parts.write(buffer, bytes));
-    },
-    run: (from, to) => {
-      told.isSeen = true;
-      try {
-        call(() => parts.run(runner, from, to, watch));
-      } catch (error) {
-        throw refusal() ?? error;
-      }
-    },
-    goesOn: (done) => {
-      if (!watch.goes_on(done, nSteps)) throw refusal();
-    },
-  };
+  #hostOf(run: GpuRun, parts: PlanParts, nSteps: number, told: { isSeen: boolean }): PlanHost {
+    const { runner, watch, refusal } = run;
+    return {
+      version: (buffer) => this.#call(() => parts.version(buffer)),
+      read: (buffer, nBytes) => this.#call(() => parts.read(buffer, nBytes)),
+      write: (buffer, bytes) => {
+        told.isSeen = true;
+        this.#call(() => parts.write(buffer, bytes));
+      },
+      run: (from, to) => {
+        told.isSeen = true;
+        try {
+          this.#call(() => parts.run(runner, from, to, watch));
+        } catch (error) {
+          throw refusal() ?? error;
+        }
+      },
+      goesOn: (done) => {
+        if (!watch.goes_on(done, nSteps)) throw refusal();
+      },
+    };
+  }
 }
