@@ -26,9 +26,9 @@ beforeAll(async () => {
     const plans: PlanOnGpu[] = [];
     const { prototype } = probe.PlanOnGpu;
     const { run } = prototype;
-    prototype.run = async function (given) {
+    prototype.run = async function (...given) {
       plans.push(this);
-      await run.call(this, given);
+      await run.apply(this, given);
     };
     Object.assign(globalThis, {
       plans,
@@ -202,6 +202,61 @@ test("is refused at once, and says how to wait", async () => {
   });
   expect(message).toContain("await module.runAsync");
 });
+
+test(
+  "keeps a cache on the device between runs, until it is asked for",
+  async () => {
+    const found = await page.evaluate(async () => {
+      const { nn, torch } = probe;
+      class Cached extends nn.Module {
+        constructor() {
+          super();
+          this.registerBuffer("cache", torch.zeros(64, 8));
+        }
+        override forward(x: tracefx.Tensor, at: tracefx.Tensor): tracefx.Tensor {
+          const cache = this.getBuffer("cache").indexCopy_(0, at, x);
+          return cache.sum(0) as tracefx.Tensor;
+        }
+      }
+      const at = (position: number) => probe.tensor([position], { dtype: "int64" });
+      const [x, y] = [torch.randn(1, 8), torch.randn(1, 8)];
+      const program = probe.exportProgram(new Cached(), [x, at(0)]);
+      const cpu = program.module();
+      const gpu = program.module({ device: "gpu", state: "device" });
+      const cache = (module: tracefx.ProgramModule) => JSON.stringify(module.getTensor("cache").toArray());
+      const far: number[] = [];
+      const down: (number | undefined)[] = [];
+      for (const [input, position] of [
+        [x, 3],
+        [y, 5],
+        [x, 7],
+      ] as const) {
+        const wanted = (cpu(input, at(position)) as tracefx.Tensor).data as Float32Array;
+        const got = ((await gpu.runAsync([input, at(position)])) as tracefx.Tensor).data as Float32Array;
+        far.push(Math.max(...wanted.map((it, place) => Math.abs(it - (got[place] ?? Number.NaN)))));
+        down.push(plans.at(-1)?.counts.bytesDown);
+      }
+      const refused = await refusal(() => gpu.getTensor("cache"));
+      await gpu.synchronize();
+      const isSame = cache(gpu) === cache(cpu);
+      await gpu.runAsync([y, at(9)]);
+      plans.at(-1)?.gpu.device.destroy();
+      const lost = await refusal(async () => await gpu.runAsync([y, at(11)]));
+      const isAsBefore = cache(gpu) === cache(cpu);
+      await gpu.runAsync([y, at(9)]);
+      cpu(y, at(9));
+      await gpu.synchronize();
+      return { far, down, refused, isSame, lost, isAsBefore, isSameAgain: cache(gpu) === cache(cpu) };
+    });
+    expect(Math.max(...found.far)).toBeLessThan(1e-5);
+    // The sums and the check of the position come down, and not the cache of 2,048 bytes.
+    expect(Math.max(...found.down.map(Number))).toBeLessThan(100);
+    expect(found.refused).toContain("await module.synchronize()");
+    expect(found.lost).toMatch(/FX0707.*\n.*at the last synchronize\(\)/su);
+    expect(found).toMatchObject({ isSame: true, isAsBefore: true, isSameAgain: true });
+  },
+  PATIENCE,
+);
 
 test(
   "opens the device again when it is lost, once, and leaves the work to the CPU where it may",

@@ -24,10 +24,10 @@ export async function browserEngine(device = "gpu") {
     await probe.init();
     const { prototype } = probe.PlanOnGpu;
     const { run } = prototype;
-    prototype.run = async function (/** @type {unknown} */ host) {
+    prototype.run = async function (/** @type {unknown[]} */ ...given) {
       const reasons = this.program.steps.map((/** @type {any} */ it) => it.work.cpu ?? null);
       /** @type {any} */ (globalThis).reasons.push(...reasons);
-      await run.call(this, host);
+      await run.apply(this, given);
     };
   });
   return {

@@ -97,6 +97,11 @@ export interface ModuleOptions {
    * `webgpu` has to be installed.
    */
   readonly device?: RunDevice;
+  /**
+   * Where what calls change of the program's own tensors is after a run on a GPU: in the engine's memory, the default, or with `"device"` on the device,
+   * until {@link ProgramModule.synchronize} brings it: a key-value cache never crosses then. It does for plans with steps that are the CPU's.
+   */
+  readonly state?: "engine" | "device";
 }
 
 /** What {@link ExportedProgram.update} takes besides the graph and its signature. */
@@ -268,14 +273,22 @@ export class ExportedProgram implements Disposable {
    * the state, so that a call which changes buffers does not change the program.
    */
   module(options: ModuleOptions = {}): ProgramModule {
-    checkOptions("module", options, ["checkGuards", "limits", "mode", "precision", "device"]);
-    const { checkGuards = true, limits = {}, mode = RUN_MODES[0], precision = PRECISIONS[0], device = "cpu" } = options;
+    checkOptions("module", options, ["checkGuards", "limits", "mode", "precision", "device", "state"]);
+    const {
+      checkGuards = true,
+      limits = {},
+      mode = RUN_MODES[0],
+      precision = PRECISIONS[0],
+      device = "cpu",
+      state = "engine",
+    } = options;
     checkDevice(device);
+    checkGiven("module", state === "engine" || state === "device", 'options.state, "engine" or "device"');
     const parts = checkGuards ? this.#parts : { ...this.#parts, guards: [] };
     const runner = (program: EngineProgram) => program.runner(JSON.stringify(limits), mode, precision);
     return withEngine(
       parts,
-      (program) => new ProgramModule({ ...parts }, runner(program), limits["milliseconds"], device),
+      (program) => new ProgramModule({ ...parts }, runner(program), limits["milliseconds"], device, state === "device"),
     );
   }
 

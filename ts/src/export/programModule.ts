@@ -44,8 +44,11 @@ interface Inside {
   /** How long a run may take. */
   readonly milliseconds: number | undefined;
   readonly device: RunDevice;
+  /** Whether what runs change of the program's own tensors stays on the device. */
+  readonly keepsState: boolean;
   /** What the GPU knows of it, from its first run there on. */
   onGpu: Promise<RunsOnGpu> | undefined;
+  runsOnGpu: RunsOnGpu | undefined;
   /** Whether a run may write to what it is given, once one has ended: operators of the user's may be defined until then. */
   writes: boolean | undefined;
 }
@@ -82,7 +85,13 @@ export interface ProgramModule {
 /** A program with its state, which can be called; what a call takes and gives is told above. */
 // oxlint-disable-next-line typescript/no-unsafe-declaration-merging -- as above
 export class ProgramModule implements Disposable {
-  constructor(parts: ProgramParts, runner: EngineRunner, milliseconds?: number, device: RunDevice = "cpu") {
+  constructor(
+    parts: ProgramParts,
+    runner: EngineRunner,
+    milliseconds?: number,
+    device: RunDevice = "cpu",
+    keepsState = false,
+  ) {
     const self = ((...args: unknown[]) => self.forward(...args)) as unknown as ProgramModule;
     Object.setPrototypeOf(self, new.target.prototype);
     insides.set(self, {
@@ -91,7 +100,9 @@ export class ProgramModule implements Disposable {
       generation: generation(),
       milliseconds,
       device,
+      keepsState,
       onGpu: undefined,
+      runsOnGpu: undefined,
       running: 0,
       abandoned: undefined,
       writes: undefined,
@@ -164,6 +175,18 @@ export class ProgramModule implements Disposable {
     const { device } = live(this);
     const given = device === "cpu" ? undefined : await leavesOnGpu(this, leaves, watch, device);
     return given ?? onCpu(this, leaves, watch);
+  }
+
+  /**
+   * Brings what runs have changed of the program's own tensors from the device, where it stays with `state: "device"`. Until then
+   * {@link getTensor} and calls at once are refused.
+   *
+   * @throws `UsageError` `DeviceFailed` where the device was lost: the tensors are then what they were the last time.
+   */
+  async synchronize(): Promise<void> {
+    const { runner } = live(this);
+    const { runsOnGpu } = insides.get(this) as Inside;
+    await runsOnGpu?.synchronize(runner);
   }
 
   /**
@@ -260,6 +283,7 @@ export class ProgramModule implements Disposable {
   /** A parameter, buffer or constant as it is now, after the calls that changed it. */
   getTensor(name: string): Tensor {
     const { runner } = live(this);
+    checkInEngine(this);
     checkText("getTensor", "the name", name);
     return wrapWords(call(() => runner.state(name)));
   }
@@ -299,7 +323,9 @@ async function leavesOnGpu(
   watch.signal?.throwIfAborted();
   const inside = insides.get(module) as Inside;
   inside.onGpu ??= import("../gpu/run.ts").then(({ RunsOnGpu }) => {
-    return new RunsOnGpu(typeof device === "string" ? undefined : (device as unknown as GPUDevice), device === "auto");
+    const given = typeof device === "string" ? undefined : (device as unknown as GPUDevice);
+    inside.runsOnGpu = new RunsOnGpu(given, device === "auto", inside.keepsState);
+    return inside.runsOnGpu;
   });
   const onGpu = await inside.onGpu.catch((error: unknown) => {
     inside.onGpu = undefined;
@@ -320,9 +346,18 @@ async function leavesOnGpu(
   }
 }
 
+/** Refuses to look at tensors of the program which are ahead on the device. */
+function checkInEngine(module: ProgramModule): void {
+  if (insides.get(module)?.runsOnGpu?.isAhead !== true) return;
+  throw fxError("InvalidOption", "what the last runs have changed of the program's tensors is on the device", {
+    help: "await module.synchronize() first",
+  });
+}
+
 /** Refuses a call at once where a GPU is to do it. */
 function checkAtOnce(module: ProgramModule): void {
   const { device } = live(module);
+  checkInEngine(module);
   if (device === "cpu" || device === "auto") return;
   throw fxError("InvalidOption", "a GPU gives what it computes later, and the module is called at once", {
     help: "await module.runAsync([...])",
@@ -408,6 +443,7 @@ function freeAbandoned(inside: Inside): void {
 /** The parts of the program that a module is of, with its tensors as they are now: calls may have changed them. */
 export function partsOfModule(module: ProgramModule): ProgramParts {
   const { parts, runner } = live(module);
+  checkInEngine(module);
   const isHeld = new Set(parts.graphSignature.inputSpecs.map(({ target }) => target));
   const now = (fqn: string): Tensor => wrapWords(call(() => runner.state(fqn)));
   return {

@@ -86,6 +86,8 @@ export class PlanOnGpu {
   readonly #steps: readonly (readonly Ready[])[];
   /** The versions of the constants that are on the device. */
   readonly #versions = new Map<number, number>();
+  /** The constants that runs have changed on the device alone. */
+  readonly #ahead = new Set<number>();
   /** What is read of the device is copied here. */
   #staging: GPUBuffer | undefined;
   /** What the device refuses of what it was told. */
@@ -139,25 +141,53 @@ export class PlanOnGpu {
     this.#lowered.free();
   }
 
-  /** Runs the plan. What it gives is in the engine's memory then, and not before all that the device was told has succeeded. */
-  async run(host: PlanHost): Promise<void> {
+  /** Whether the device has changes of constants that the engine does not know. */
+  get isAhead(): boolean {
+    return this.#ahead.size > 0;
+  }
+
+  /** Whether no step is the CPU's, which would have to see what the device has changed. */
+  get isWhole(): boolean {
+    return this.program.steps.every(({ work }) => "device" in work);
+  }
+
+  /** Brings to the engine what it does not know yet. */
+  async synchronize(host: PlanHost): Promise<void> {
+    const buffers = [...this.#ahead];
+    this.#ahead.clear();
+    this.#problems = [];
+    try {
+      await this.#download(host, buffers, new Commands(this.gpu.device), false);
+    } catch (error) {
+      this.#versions.clear();
+      throw error;
+    }
+    for (const buffer of buffers) this.#versions.set(buffer, host.version(buffer));
+  }
+
+  /**
+   * Runs the plan. What it gives is in the engine's memory then, and not before all that the device was told has succeeded. What it changes of
+   * constants stays on the device where `keeps` says so, which is for plans without steps of the CPU; after an error, that is lost.
+   */
+  async run(host: PlanHost, keeps = false): Promise<void> {
     this.counts = { dispatches: 0, submissions: 0, readbacks: 0, bytesUp: 0, bytesDown: 0 };
     this.#problems = [];
     const versions = new Map(this.#versions);
     // A run that is stopped may have changed constants on the device alone.
     this.#versions.clear();
     try {
-      const changed = await this.#run(host, versions);
+      const changed = await this.#run(host, versions, keeps);
       for (const [buffer, version] of changed) this.#versions.set(buffer, version);
     } catch (error) {
       // It may be mapped.
       this.#staging?.destroy();
       this.#staging = undefined;
+      this.#ahead.clear();
       throw error;
     }
   }
 
-  async #run(host: PlanHost, versions: Map<number, number>): Promise<Map<number, number>> {
+  async #run(host: PlanHost, versions: Map<number, number>, keeps: boolean): Promise<Map<number, number>> {
     const { steps, constants, outputs, check_buffer } = this.program;
     const commands = new Commands(this.gpu.device);
     let at = 0;
@@ -186,8 +216,14 @@ export class PlanOnGpu {
       while (at < steps.length && isOnCpu(at) && (at === first || steps[at]?.downloads.length === 0)) at++;
       host.run(first, at);
     }
-    await this.#download(host, outputs, commands);
+    const kept = keeps ? outputs.filter((it) => constants.includes(it)) : [];
+    await this.#download(
+      host,
+      outputs.filter((it) => !kept.includes(it)),
+      commands,
+    );
     for (const buffer of constants) if (outputs.includes(buffer)) versions.set(buffer, host.version(buffer));
+    for (const buffer of kept) this.#ahead.add(buffer);
     return versions;
   }
 
@@ -225,8 +261,9 @@ export class PlanOnGpu {
   }
 
   /** Waits for what the device was told, refuses what the data has broken, and brings these buffers to the engine. */
-  async #download(host: PlanHost, buffers: readonly number[], commands: Commands): Promise<void> {
-    const { check_buffer, checks } = this.program;
+  async #download(host: PlanHost, buffers: readonly number[], commands: Commands, isOfRun = true): Promise<void> {
+    const { checks } = this.program;
+    const check_buffer = isOfRun ? this.program.check_buffer : null;
     const parts = buffers.map((buffer) => ({ buffer, place: this.#place(buffer) }));
     const copies = parts.map(({ place }) => ({ from: place.buffer, length: bytesOf(place) }));
     if (check_buffer !== null) copies.unshift({ from: check_buffer, length: 12 * checks });

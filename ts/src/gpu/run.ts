@@ -38,6 +38,18 @@ const MAX_PLANS = 4;
 /** What a device refuses, and another one, or none, may do. */
 const OF_DEVICE: ReadonlySet<string> = new Set(["DeviceFailed", "DeviceMissing", "OutOfMemory"]);
 
+/** Said where changes that were on the device alone are gone. */
+const LOST = "the program's own tensors are as they were at the last synchronize()";
+
+function lost({ kind, reason, node, op, help, notes, cause }: FxError): FxError {
+  return fxError(kind, reason, { node, op, help, notes: [...notes, LOST], cause });
+}
+
+/** A run that only moves what there is. */
+const UNWATCHED = (runner: EngineRunner): Pick<GpuRun, "runner" | "watch" | "refusal"> => {
+  return { runner, watch: { goes_on: () => true }, refusal: () => undefined };
+};
+
 /** The plans of one module on the GPU. */
 export class RunsOnGpu implements Disposable {
   readonly #device: GPUDevice | undefined;
@@ -52,9 +64,38 @@ export class RunsOnGpu implements Disposable {
   /** What the last run took. */
   counts: RunCounts | undefined;
 
-  constructor(device: GPUDevice | undefined, isAuto: boolean) {
+  /** Whether what a run changes of the program's own tensors stays on the device. */
+  readonly #keeps: boolean;
+
+  constructor(device: GPUDevice | undefined, isAuto: boolean, keeps: boolean) {
     this.#device = device;
     this.#isAuto = isAuto;
+    this.#keeps = keeps;
+  }
+
+  /** Whether the device has changes that the engine does not know. */
+  get isAhead(): boolean {
+    return this.#known.some(({ onGpu }) => onGpu?.isAhead === true);
+  }
+
+  /** Brings to the engine what it does not know yet. */
+  synchronize(runner: EngineRunner): Promise<void> {
+    const done = this.#last.then(() => this.#synchronize(runner));
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+
+  async #synchronize(runner: EngineRunner, except?: Known): Promise<void> {
+    this.#checkAlive();
+    for (const known of this.#known) {
+      const { parts, onGpu } = known;
+      if (onGpu?.isAhead !== true || known === except) continue;
+      try {
+        await onGpu.synchronize(this.#hostOf(UNWATCHED(runner), parts, 0, { isSeen: false }));
+      } catch (error) {
+        throw lost(onGpu.gpu.refusal(error));
+      }
+    }
   }
 
   /** What the program gives, as words; nothing where the CPU is to run it. */
@@ -71,6 +112,8 @@ export class RunsOnGpu implements Disposable {
       try {
         return await this.#attempt(run, told);
       } catch (error) {
+        // Nobody may go on with what was there before, but who is told.
+        if (error instanceof FxError && error.notes.includes(LOST)) throw error;
         const isOfDevice = error instanceof FxError && OF_DEVICE.has(error.kind);
         // What was changed in the engine's memory would be changed twice.
         if (!isOfDevice || (told.isSeen && run.writes)) throw error;
@@ -89,19 +132,23 @@ export class RunsOnGpu implements Disposable {
     if (gpu.isLost) await gpu.lost;
     await loadLowering();
     const known = await this.#begun(run, gpu);
+    // Others see what the program is now.
+    await this.#synchronize(run.runner, known);
     if (known === undefined) return undefined;
     const { parts, onGpu } = known;
     if (onGpu === undefined) {
       call(() => parts.abandon());
       return undefined;
     }
+    const wasAhead = onGpu.isAhead;
     try {
-      await onGpu.run(this.#hostOf(run, parts, onGpu.program.steps.length, told));
+      await onGpu.run(this.#hostOf(run, parts, onGpu.program.steps.length, told), this.#keeps && onGpu.isWhole);
       this.counts = onGpu.counts;
       return this.#call(() => parts.end());
     } catch (error) {
       if (this.#generation === generation()) call(() => parts.abandon());
-      throw error === run.refusal() ? error : gpu.refusal(error);
+      if (error === run.refusal()) throw error;
+      throw wasAhead ? lost(gpu.refusal(error)) : gpu.refusal(error);
     }
   }
 
@@ -109,7 +156,9 @@ export class RunsOnGpu implements Disposable {
   async #begun(run: GpuRun, gpu: Gpu): Promise<Known | undefined> {
     this.#checkAlive();
     const stale = this.#known.filter(({ onGpu }) => onGpu !== undefined && onGpu.gpu !== gpu);
+    const wasAhead = stale.some(({ onGpu }) => onGpu?.isAhead);
     for (const it of stale) this.#forget(it);
+    if (wasAhead) throw lost(gpu.failed("another device was lost"));
     const begins = ({ parts }: Known): boolean => run.withWords((words) => call(() => parts.begin(run.runner, words)));
     const found = this.#known.find(begins);
     if (found !== undefined) {
@@ -131,6 +180,7 @@ export class RunsOnGpu implements Disposable {
     }
     this.#known.unshift(made);
     this.#checkAlive();
+    await this.#synchronize(run.runner, made);
     for (const it of this.#known.slice(MAX_PLANS)) this.#forget(it);
     return begins(made) ? made : undefined;
   }
@@ -167,7 +217,12 @@ export class RunsOnGpu implements Disposable {
     });
   }
 
-  #hostOf(run: GpuRun, parts: PlanParts, nSteps: number, told: { isSeen: boolean }): PlanHost {
+  #hostOf(
+    run: Pick<GpuRun, "runner" | "watch" | "refusal">,
+    parts: PlanParts,
+    nSteps: number,
+    told: { isSeen: boolean },
+  ): PlanHost {
     const { runner, watch, refusal } = run;
     return {
       version: (buffer) => this.#call(() => parts.version(buffer)),
