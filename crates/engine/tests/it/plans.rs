@@ -127,6 +127,59 @@ fn a_plan_gives_what_the_interpreter_gives() {
     assert_eq!(text, REFUSED);
 }
 
+type Values = Vec<Value<Tensor>>;
+type Run = dyn Fn(&Runner, &[Value<Tensor>]) -> Option<Values>;
+
+/// What a fresh runner gives, and leaves in the inputs and in the program, where it is run so.
+fn left_by(program: &ExportedProgram, inputs: &[Value<Tensor>], run: &Run) -> Option<(Values, Values, Values)> {
+    let runner = Runner::new(program).ok()?.with_precision(Precision::Strict);
+    let inputs = copies(inputs);
+    let given = run(&runner, &inputs)?;
+    let state = runner.state().map(|(_, it)| Value::Tensor(it.clone())).collect();
+    Some((given, inputs, state))
+}
+
+#[test]
+fn a_run_in_parts_gives_what_a_whole_one_gives() {
+    let whole = |runner: &Runner, inputs: &[Value<Tensor>]| runner.run(inputs).ok();
+    let in_parts = |runner: &Runner, inputs: &[Value<Tensor>]| {
+        let mut parted = runner.parted(inputs).ok()??;
+        let n_steps = parted.plan().steps.len();
+        // One that is left in the middle leaves nothing of itself.
+        if parted.begin(runner, copies(inputs)).ok()? && !runner.changes_inputs() {
+            parted.run(runner, 0..n_steps / 2, &mut |_, _| Ok(())).unwrap();
+        }
+        if !parted.begin(runner, inputs.to_vec()).ok()? {
+            return None;
+        }
+        for at in 0..n_steps {
+            parted.run(runner, at..at + 1, &mut |_, _| Ok(())).ok()?;
+        }
+        let given = parted.end().unwrap();
+        assert!(parted.end().is_err(), "a run ends twice");
+        assert!(parted.run(runner, 0..1, &mut |_, _| Ok(())).is_err(), "no run goes on");
+        Some(given)
+    };
+    let mut n_compared = 0;
+    for folder in ["programs", "programs-compat"].iter().flat_map(|it| fixtures(it)) {
+        let Some((program, calls)) = recorded(&folder) else { continue };
+        for inputs in &calls {
+            let wanted = [(); 2].map(|()| left_by(&program, inputs, &whole));
+            let [Some(wanted), Some(again)] = wanted else { continue };
+            let Some(given) = left_by(&program, inputs, &in_parts) else { continue };
+            let is_random = content(&wanted.0) != content(&again.0);
+            if !is_random {
+                let name = folder.display();
+                assert_eq!(content(&given.0), content(&wanted.0), "{name}");
+                assert_eq!(content(&given.1), content(&wanted.1), "{name}: inputs");
+                assert_eq!(content(&given.2), content(&wanted.2), "{name}: state");
+                n_compared += 1;
+            }
+        }
+    }
+    assert!(n_compared >= 20, "{n_compared} calls are compared");
+}
+
 #[test]
 fn an_interpreted_program_has_no_steps_to_time() {
     let folder = fixtures("programs").into_iter().find(|it| it.ends_with("digits_cnn")).unwrap();
