@@ -104,7 +104,6 @@ export class PlanOnGpu {
   /** Makes a program ready: its modules are compiled, and its buffers made. */
   static async of(gpu: Gpu, lowered: Lowered): Promise<PlanOnGpu> {
     const { program } = lowered;
-    const { device } = gpu;
     const dispatches = program.steps.map(({ work }) => ("device" in work ? work.device : []));
     const pipelineOf = async (it: Dispatch) => {
       const flags = it.bindings.map((binding) => binding.is_written);
@@ -115,23 +114,37 @@ export class PlanOnGpu {
       gpu.lost,
     ]);
     const buffers: GPUBuffer[] = [];
-    const [steps, problem] = gpu.watched(() => {
-      const usage = (STORAGE as number) | (COPY_SRC as number) | (COPY_DST as number);
-      for (const size of program.buffers) buffers.push(device.createBuffer({ size: Math.ceil(size / 4) * 4, usage }));
-      return dispatches.map((all, step) =>
-        all.map(({ bindings, workgroups }, at) => {
-          const { pipeline, layout } = (pipelines[step] as Pipeline[])[at] as Pipeline;
-          const entries = bindings.map((it, binding) => {
-            return { binding, resource: { buffer: buffers[it.buffer] as GPUBuffer } };
-          });
-          return { pipeline, group: device.createBindGroup({ layout, entries }), workgroups };
-        }),
-      );
-    });
-    const refused = await Promise.race([problem, gpu.lost]);
-    if (refused === undefined) return new PlanOnGpu(gpu, lowered, buffers, steps);
-    for (const it of buffers) it.destroy();
-    throw refused;
+    try {
+      const [steps, problem] = gpu.watched(() => PlanOnGpu.#bound(gpu, program, dispatches, pipelines, buffers));
+      const refused = await Promise.race([problem, gpu.lost]);
+      if (refused !== undefined) throw refused;
+      return new PlanOnGpu(gpu, lowered, buffers, steps);
+    } catch (error) {
+      for (const it of buffers) it.destroy();
+      throw error;
+    }
+  }
+
+  /** Makes the buffers, and gives the dispatches of each step what they need of them. */
+  static #bound(
+    gpu: Gpu,
+    program: Program,
+    dispatches: readonly (readonly Dispatch[])[],
+    pipelines: readonly (readonly Pipeline[])[],
+    buffers: GPUBuffer[],
+  ): Ready[][] {
+    const { device } = gpu;
+    const usage = (STORAGE as number) | (COPY_SRC as number) | (COPY_DST as number);
+    for (const size of program.buffers) buffers.push(device.createBuffer({ size: Math.ceil(size / 4) * 4, usage }));
+    return dispatches.map((all, step) =>
+      all.map(({ bindings, workgroups }, at) => {
+        const { pipeline, layout } = (pipelines[step] as Pipeline[])[at] as Pipeline;
+        const entries = bindings.map((it, binding) => {
+          return { binding, resource: { buffer: buffers[it.buffer] as GPUBuffer } };
+        });
+        return { pipeline, group: device.createBindGroup({ layout, entries }), workgroups };
+      }),
+    );
   }
 
   /** Gives the device's memory back. */
