@@ -2,7 +2,7 @@
 //! tensors, with the same conversions before and after it, so that both give the same bits.
 
 use crate::numeric::dispatch::with_element;
-use crate::numeric::map::{Source, Store, convert_all, storing};
+use crate::numeric::map::{BlockFunction, Source, Store, convert_all, storing};
 use bytemuck::{cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
 use tracefx_core::allocate::filled;
@@ -45,9 +45,6 @@ impl Function {
     }
 }
 
-/// What computes blocks of results from blocks of operands.
-pub(super) type BlockFunction<F, R, const N: usize> = dyn Fn([&[F]; N], &mut [R]) + Send + Sync;
-
 /// Answers with a function of these operands.
 ///
 /// # Errors
@@ -55,7 +52,7 @@ pub(super) type BlockFunction<F, R, const N: usize> = dyn Fn([&[F]; N], &mut [R]
 pub(super) fn give<F: Element, R: Element, const N: usize>(
     binding: &mut Binding,
     operands: [&Source; N],
-    function: Box<BlockFunction<F, R, N>>,
+    function: Box<dyn BlockFunction<F, R, N> + Send>,
 ) -> Result<()> {
     let dtype = binding.dtype();
     let mut reads = SmallVec::new();
@@ -105,7 +102,7 @@ enum Operand<F> {
 
 struct Typed<F, R, const N: usize> {
     operands: [Operand<F>; N],
-    function: Box<BlockFunction<F, R, N>>,
+    function: Box<dyn BlockFunction<F, R, N> + Send>,
     /// How results are converted where they are of another dtype.
     store: Option<Store<R>>,
 }
@@ -138,10 +135,10 @@ impl<F: Element, R: Element, const N: usize> Run for Typed<F, R, N> {
             };
         }
         match self.store {
-            None => (self.function)(blocks, cast_slice_mut(out)),
+            None => self.function.run(blocks, cast_slice_mut(out)),
             Some(store) => {
                 let result = &mut cast_slice_mut(result)[..n];
-                (self.function)(blocks, result);
+                self.function.run(blocks, result);
                 store(result, out);
             }
         }

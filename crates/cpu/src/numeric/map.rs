@@ -112,11 +112,7 @@ pub(crate) fn map1<F: Element, R: Element>(
     out: Target<'_>,
     f: impl Fn(F) -> R + Send + Sync + 'static,
 ) -> Result<()> {
-    let body = move |[a]: [&[F]; 1], out: &mut [R]| isa::run(Each1(a, out, &f));
-    match out {
-        Target::Tensor(out) => map([a], out, &body),
-        Target::Function(binding) => function::give(binding, [a], Box::new(body)),
-    }
+    compute([a], out, Box::new(Elementwise(f)))
 }
 
 /// Computes `out[i] = f(a[i], b[i])`.
@@ -129,11 +125,7 @@ pub(crate) fn map2<F: Element, R: Element>(
     out: Target<'_>,
     f: impl Fn(F, F) -> R + Send + Sync + 'static,
 ) -> Result<()> {
-    let body = move |[a, b]: [&[F]; 2], out: &mut [R]| isa::run(Each2(a, b, out, &f));
-    match out {
-        Target::Tensor(out) => map([a, b], out, &body),
-        Target::Function(binding) => function::give(binding, [a, b], Box::new(body)),
-    }
+    compute([a, b], out, Box::new(Elementwise(f)))
 }
 
 /// Computes `out[i] = f(a[i], b[i], c[i])`.
@@ -147,11 +139,7 @@ pub(crate) fn map3<F: Element, R: Element>(
     out: Target<'_>,
     f: impl Fn(F, F, F) -> R + Send + Sync + 'static,
 ) -> Result<()> {
-    let body = move |[a, b, c]: [&[F]; 3], out: &mut [R]| isa::run(Each3(a, b, c, out, &f));
-    match out {
-        Target::Tensor(out) => map([a, b, c], out, &body),
-        Target::Function(binding) => function::give(binding, [a, b, c], Box::new(body)),
-    }
+    compute([a, b, c], out, Box::new(Elementwise(f)))
 }
 
 /// Fills a tensor with `f(a[i])`, where the function is of this call alone.
@@ -159,7 +147,7 @@ pub(crate) fn map3<F: Element, R: Element>(
 /// # Errors
 /// `NotImplemented` for dtypes without arithmetic.
 pub(crate) fn fill1<F: Element, R: Element>(a: &Source, out: &Tensor, f: impl Fn(F) -> R + Sync) -> Result<()> {
-    map([a], out, &|[a], out| isa::run(Each1(a, out, &f)))
+    map([a], out, &Elementwise(f))
 }
 
 /// Fills a tensor with `f(a[i], b[i])`, where the function is of this call alone.
@@ -172,7 +160,7 @@ pub(crate) fn fill2<F: Element, R: Element>(
     out: &Tensor,
     f: impl Fn(F, F) -> R + Sync,
 ) -> Result<()> {
-    map([a, b], out, &|[a, b], out| isa::run(Each2(a, b, out, &f)))
+    map([a, b], out, &Elementwise(f))
 }
 
 struct Each1<'a, F, R, T>(&'a [F], &'a mut [R], T);
@@ -211,8 +199,45 @@ impl<F: Copy, R, T: Fn(F, F, F) -> R> Work for Each3<'_, F, R, T> {
     }
 }
 
-/// What computes a block of the result from blocks of the inputs.
-type Body<'a, F, R, const N: usize> = dyn Fn([&[F]; N], &mut [R]) + Sync + 'a;
+/// What computes a block of the result from blocks of the inputs. It is no `Fn`: a pointer to one of these brings three more copies of its
+/// loop, for those who call it by value or by unique reference.
+pub(super) trait BlockFunction<F, R, const N: usize>: Sync {
+    /// Computes as many elements as `out` has.
+    fn run(&self, inputs: [&[F]; N], out: &mut [R]);
+}
+
+/// A function of the elements at one place.
+struct Elementwise<T>(T);
+
+impl<F: Copy, R, T: Fn(F) -> R + Sync> BlockFunction<F, R, 1> for Elementwise<T> {
+    fn run(&self, [a]: [&[F]; 1], out: &mut [R]) {
+        isa::run(Each1(a, out, &self.0));
+    }
+}
+
+impl<F: Copy, R, T: Fn(F, F) -> R + Sync> BlockFunction<F, R, 2> for Elementwise<T> {
+    fn run(&self, [a, b]: [&[F]; 2], out: &mut [R]) {
+        isa::run(Each2(a, b, out, &self.0));
+    }
+}
+
+impl<F: Copy, R, T: Fn(F, F, F) -> R + Sync> BlockFunction<F, R, 3> for Elementwise<T> {
+    fn run(&self, [a, b, c]: [&[F]; 3], out: &mut [R]) {
+        isa::run(Each3(a, b, c, out, &self.0));
+    }
+}
+
+/// Fills the tensor, or gives the function.
+fn compute<F: Element, R: Element, const N: usize>(
+    inputs: [&Source; N],
+    out: Target<'_>,
+    body: Box<dyn BlockFunction<F, R, N> + Send>,
+) -> Result<()> {
+    match out {
+        Target::Tensor(out) => map(inputs, out, &*body),
+        Target::Function(binding) => function::give(binding, inputs, body),
+    }
+}
 
 /// Gives `body` the inputs and the result block by block. The result is row-major and of a storage of its own.
 ///
@@ -221,7 +246,7 @@ type Body<'a, F, R, const N: usize> = dyn Fn([&[F]; N], &mut [R]) + Sync + 'a;
 fn map<F: Element, R: Element, const N: usize>(
     inputs: [&Source; N],
     out: &Tensor,
-    body: &Body<'_, F, R, N>,
+    body: &dyn BlockFunction<F, R, N>,
 ) -> Result<()> {
     let operands: SmallVec<[_; 3]> = inputs
         .iter()
@@ -231,8 +256,11 @@ fn map<F: Element, R: Element, const N: usize>(
         })
         .collect();
     let walk = StridedIter::new(out.sizes(), &operands);
-    let inputs = inputs.iter().enumerate().map(|(k, it)| Input::new(it, walk.is_linear(k)));
-    let inputs: SmallVec<[Input<'_, F>; 3]> = inputs.collect::<Result<_>>()?;
+    let sources = inputs;
+    let mut inputs = SmallVec::<[Input<'_, F>; 3]>::new();
+    for (k, source) in sources.iter().enumerate() {
+        inputs.push(Input::new(source, walk.is_linear(k))?);
+    }
     let store = storing::<R>(out.dtype())?;
     let (size, is_direct) = (out.dtype().size(), out.dtype() == R::DTYPE);
     let mut guard = out.storage().write()?;
@@ -257,9 +285,9 @@ fn map<F: Element, R: Element, const N: usize>(
                 inputs[k - 1].block(buffer, (&walk, k - 1), &cursor, n)
             });
             if is_direct {
-                body(blocks, bytemuck::cast_slice_mut(block));
+                body.run(blocks, bytemuck::cast_slice_mut(block));
             } else {
-                body(blocks, &mut converted[..n]);
+                body.run(blocks, &mut converted[..n]);
                 store(&converted[..n], block);
             }
             walk.advance(&mut cursor, n);
