@@ -8,7 +8,7 @@ use crate::uses::{Uses, any_within, within};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use tracefx_core::Dims;
-use tracefx_exec::{Kernels, element_function};
+use tracefx_exec::{Executor, Kernels, element_function};
 use tracefx_ops::Registry;
 use tracefx_plan::{
     Action, Argument, Buffer, BufferId, Extent, Fused, Instruction, Loop, Operand, Plan, Register, TensorId,
@@ -97,7 +97,7 @@ impl Member {
                 let promoted = &dtypes[usize::from(call.op.starts_with("aten.where.")).min(dtypes.len())..];
                 let is_promoted =
                     promoted.iter().any(|it| *it != promoted[0]) && sources.iter().any(|it| it.sizes.is_empty());
-                !is_promoted && element_function(call, &dtypes, registry, kernels).is_ok()
+                !is_promoted && element_function(call, &dtypes, Executor::new(registry, kernels)).is_ok()
             }
             // What turns the order of the elements does so best by itself.
             None => sources.iter().all(Extent::is_row_major),

@@ -6,13 +6,16 @@ mod cases;
 
 use serde_json::Value as Json;
 use tracefx_core::Tensor;
+use tracefx_exec::Executor;
+use tracefx_ops::registry;
 use tracefx_plan::{Activation, Convolution, ConvolutionLayer, Epilogue, Fused, Product};
 
 fn main() {
+    let executor = Executor::new(registry(), tracefx_cpu::kernels());
     let prepare = tracefx_cpu::kernels().fused().unwrap();
     cases::time(include_str!("../../../benches/fused.json"), |case| {
         let step = step(case);
-        let run = prepare(&step).unwrap();
+        let run = prepare(&step, executor).unwrap();
         move || run(&step).unwrap()
     });
 }

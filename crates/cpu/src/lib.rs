@@ -65,3 +65,9 @@ pub fn kernels() -> &'static Kernels {
     static KERNELS: OnceLock<Kernels> = OnceLock::new();
     KERNELS.get_or_init(|| Kernels::new(&DOMAINS.concat()).with_fused(fused::prepare))
 }
+
+/// All operators with these kernels.
+#[cfg(test)]
+fn executor() -> tracefx_exec::Executor<'static> {
+    tracefx_exec::Executor::new(tracefx_ops::registry(), kernels())
+}

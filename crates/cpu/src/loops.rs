@@ -14,8 +14,7 @@ use smallvec::{SmallVec, smallvec};
 use std::mem::take;
 use tracefx_core::allocate::{collected, filled};
 use tracefx_core::{Code, DType, Diagnostic, Result, StorageRead, Tensor};
-use tracefx_exec::{PreparedFused, element_function};
-use tracefx_ops::registry;
+use tracefx_exec::{Executor, PreparedFused, element_function};
 use tracefx_plan::{Fused, Instruction, Loop};
 
 /// Of loops over more elements than this, the next block comes into the cache while one is computed.
@@ -27,8 +26,8 @@ const SHORT_ROW: usize = 256;
 ///
 /// # Errors
 /// `NotImplemented` for other steps, and for operators that have no function of single elements.
-pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
-    let machine = Machine::new(of(step)?)?;
+pub(crate) fn prepare(step: &Fused<Tensor>, executor: Executor<'_>) -> Result<Box<PreparedFused>> {
+    let machine = Machine::new(of(step)?, executor)?;
     Ok(Box::new(move |step| machine.run(of(step)?)))
 }
 
@@ -108,7 +107,7 @@ struct Blocks<'a, 'b> {
 }
 
 impl Machine {
-    fn new(it: &Loop<Tensor>) -> Result<Self> {
+    fn new(it: &Loop<Tensor>, executor: Executor<'_>) -> Result<Self> {
         let dtypes = it.dtypes(&Tensor::dtype)?;
         let layouts: Vec<_> = it.inputs.iter().map(StridedLayout::new).collect();
         let walk = StridedIter::new(&it.sizes, &layouts);
@@ -130,7 +129,7 @@ impl Machine {
         let mut blocks: Vec<Block> = inputs.iter().enumerate().map(|(at, it)| (Place::Input(at), it.size)).collect();
         let mut code = Vec::new();
         for (at, instruction) in it.code.iter().enumerate() {
-            let (function, size) = (function(instruction, &dtypes)?, instruction.dtype.size());
+            let (function, size) = (function(instruction, &dtypes, executor)?, instruction.dtype.size());
             let operands: SmallVec<[Block; 3]> = instruction.registers().map(|it| blocks[it.0 as usize]).collect();
             let mut reads = [(Place::Input(0), 0); MAX_READS];
             reads.iter_mut().zip(&function.reads).for_each(|(read, at)| *read = operands[*at]);
@@ -371,8 +370,8 @@ fn split<'a>(rest: &mut &'a mut [u8], len: usize) -> &'a mut [u8] {
     first
 }
 
-fn function(instruction: &Instruction, dtypes: &[DType]) -> Result<Function> {
-    let function = element_function(instruction, dtypes, registry(), crate::kernels())?;
+fn function(instruction: &Instruction, dtypes: &[DType], executor: Executor<'_>) -> Result<Function> {
+    let function = element_function(instruction, dtypes, executor)?;
     match function.downcast() {
         Ok(it) => Ok(*it),
         Err(_) => Err(Diagnostic::new(
@@ -424,7 +423,7 @@ mod tests {
     use super::*;
     use crate::numeric::isa::Level;
     use crate::numeric::map::cast;
-    use tracefx_exec::{Executor, Kernel};
+    use tracefx_exec::Kernel;
     use tracefx_ir::Str;
     use tracefx_ops::{ArgSpec, ArgType, Value};
     use tracefx_plan::{Argument, Operand, Register};
@@ -498,8 +497,8 @@ mod tests {
 
     /// What an operator gives by its kernel, and by a loop that computes it once, and again of its own result where that can be.
     fn both(op: &'static str, inputs: &[Tensor; 3]) -> Option<(Tensor, Tensor)> {
-        let executor = Executor::new(registry(), crate::kernels());
-        let specs = &registry().require(op).unwrap().schema.args;
+        let executor = crate::executor();
+        let specs = &executor.registry().require(op).unwrap().schema.args;
         let (mut tensors, mut register) = (inputs.iter(), 0);
         let (values, args): (Vec<_>, Vec<_>) = specs.iter().map(|it| argument(it, &mut tensors, &mut register)).unzip();
         let n_positional = specs.iter().filter(|it| !it.is_kwarg_only).count();
@@ -523,7 +522,7 @@ mod tests {
         let step =
             Loop { sizes: wanted.sizes().into(), inputs, code, outputs: vec![(Register(register), output.clone())] };
         let step = Fused::Loop(step);
-        match prepare(&step) {
+        match prepare(&step, crate::executor()) {
             Ok(run) => run(&step).unwrap(),
             Err(problem) => {
                 assert_eq!(problem.code(), Code::NotImplemented, "{op}: {problem:?}");
@@ -575,7 +574,7 @@ mod tests {
         };
         for sizes in [[3, 25_000], [25_000, 3], [1, 1], [0, 5], [300, 300]] {
             let results = Level::on_each(|| {
-                let executor = Executor::new(registry(), crate::kernels());
+                let executor = crate::executor();
                 let run = |op: &str, args: &[&Tensor]| {
                     let args: Vec<_> = args.iter().map(|it| Value::Tensor((*it).clone())).collect();
                     match executor.call(op, &args, &[]).unwrap().remove(0) {
@@ -610,7 +609,7 @@ mod tests {
                     ],
                     outputs: registers.into_iter().zip(targets).collect(),
                 });
-                prepare(&step).unwrap()(&step).unwrap();
+                prepare(&step, crate::executor()).unwrap()(&step).unwrap();
                 let given: Vec<_> = step.results().into_iter().map(bytes).collect();
                 (given, wanted.each_ref().map(bytes).to_vec())
             });
@@ -637,7 +636,7 @@ mod tests {
             let wanted: Vec<f32> = wanted.collect();
             let outputs = vec![(Register(register), output.clone())];
             let step = Fused::Loop(Loop { sizes: [5, 1][..].into(), inputs: vec![input], code: vec![relu], outputs });
-            prepare(&step).unwrap()(&step).unwrap();
+            prepare(&step, crate::executor()).unwrap()(&step).unwrap();
             assert_eq!(output.to_vec::<f32>().unwrap(), wanted, "register {register}, in place: {in_place}");
         }
     }
@@ -648,6 +647,6 @@ mod tests {
         let turned = tensor.as_strided(&[2, 2], &[1, 2], 0).unwrap();
         let outputs = vec![(Register(0), tensor)];
         let step = Fused::Loop(Loop { sizes: [2, 2][..].into(), inputs: vec![turned], code: vec![], outputs });
-        assert_eq!(prepare(&step).unwrap()(&step).unwrap_err().code(), Code::InvalidArgument);
+        assert_eq!(prepare(&step, crate::executor()).unwrap()(&step).unwrap_err().code(), Code::InvalidArgument);
     }
 }

@@ -1,6 +1,6 @@
 //! What a kernel is, and the table that finds it by the operator's name. The kernels are in the crate of their backend.
 
-use crate::Target;
+use crate::{Executor, Target};
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -66,8 +66,8 @@ pub type Prepare = fn(&Args<'_, Tensor>, &dyn Fn(usize) -> bool) -> Result<Optio
 pub type Prepared = dyn Fn(&Args<'_, Tensor>, &[Tensor]) -> Result<()> + Send + Sync;
 
 /// What makes a [`PreparedFused`] of a fused step with the tensors of a run. It reads the parameters of the step
-/// ([`Fused::parameters`]), and is asked again when one of them has changed.
-pub type PrepareFused = fn(&Fused<Tensor>) -> Result<Box<PreparedFused>>;
+/// ([`Fused::parameters`]), and is asked again when one of them has changed. The operators of a loop are those of the executor.
+pub type PrepareFused = fn(&Fused<Tensor>, Executor<'_>) -> Result<Box<PreparedFused>>;
 
 /// What runs a fused step whose parameters are as they were.
 pub type PreparedFused = dyn Fn(&Fused<Tensor>) -> Result<()> + Send + Sync;

@@ -2,10 +2,10 @@
 //! block by block. Whatever a kernel decides of its arguments, dtypes and conversions among it, it decides once, for both.
 
 use crate::plan::{Symbols, plain_value};
-use crate::{Kernel, Kernels};
+use crate::{Executor, Kernel};
 use std::any::Any;
 use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
-use tracefx_ops::{Args, Registry, Value};
+use tracefx_ops::{Args, Value};
 use tracefx_plan::{Argument, Instruction};
 
 /// What a pointwise kernel is asked for.
@@ -76,12 +76,11 @@ impl Binding {
 pub fn element_function(
     instruction: &Instruction,
     dtypes: &[DType],
-    registry: &Registry,
-    kernels: &Kernels,
+    executor: Executor<'_>,
 ) -> Result<ElementFunction> {
-    let op = registry.require(&instruction.op)?;
+    let op = executor.registry.require(&instruction.op)?;
     let missing = || Diagnostic::new(Code::NotImplemented, format!("{} has no function of single elements", op.name));
-    let Some(Kernel::Pointwise(kernel)) = kernels.get(&op.name) else { return Err(missing()) };
+    let Some(Kernel::Pointwise(kernel)) = executor.kernels.get(&op.name) else { return Err(missing()) };
     let mut binding = Binding { dtype: instruction.dtype, registers: Vec::new(), function: None };
     let value = |it: &Argument| match it {
         Argument::Register(register) => {

@@ -13,12 +13,16 @@ type Values = Vec<Value<Tensor>>;
 
 /// The kernels with fused steps that call operators.
 pub(crate) fn kernels() -> Kernels {
-    tracefx_cpu::kernels().clone().with_fused(|step| match step {
+    tracefx_cpu::kernels().clone().with_fused(|step, executor| match step {
         // Integers, which operators have no convolution of.
-        Fused::QuantizedConvolution(_) => tracefx_cpu::kernels().fused().unwrap()(step),
-        Fused::Pool(it) if it.input.dtype() != DType::Float32 => tracefx_cpu::kernels().fused().unwrap()(step),
+        Fused::QuantizedConvolution(_) => tracefx_cpu::kernels().fused().unwrap()(step, executor),
+        Fused::Pool(it) if it.input.dtype() != DType::Float32 => {
+            tracefx_cpu::kernels().fused().unwrap()(step, executor)
+        }
         // Halves, which operators round one after the other.
-        it if it.float_dtype(Tensor::dtype) != DType::Float32 => tracefx_cpu::kernels().fused().unwrap()(step),
+        it if it.float_dtype(Tensor::dtype) != DType::Float32 => {
+            tracefx_cpu::kernels().fused().unwrap()(step, executor)
+        }
         _ => Ok(Box::new(run) as Box<PreparedFused>),
     })
 }
@@ -101,7 +105,7 @@ fn run(step: &Fused<Tensor>) -> Result<()> {
         }
         Fused::Gather(_) | Fused::Loop(_) | Fused::QuantizedConvolution(_) => {
             let prepare = tracefx_cpu::kernels().fused().unwrap();
-            prepare(step)?(step)
+            prepare(step, Executor::new(registry(), tracefx_cpu::kernels()))?(step)
         }
         Fused::Pool(it) => {
             // Only with `ceil_mode` there are more windows than fit.

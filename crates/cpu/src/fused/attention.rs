@@ -226,7 +226,7 @@ mod tests {
             let want = case.expected(&step);
             let step = Fused::Attention(step);
             let run = || {
-                prepare(&step).unwrap()(&step).unwrap();
+                prepare(&step, crate::executor()).unwrap()(&step).unwrap();
                 numbers_of(step.results()[0])
             };
             let rounding = match case.dtype {
@@ -259,7 +259,7 @@ mod tests {
         };
         let step = Fused::Attention(case.step());
         let of = |n_threads: usize| {
-            crate::with_num_threads(n_threads, || prepare(&step).unwrap()(&step).unwrap());
+            crate::with_num_threads(n_threads, || prepare(&step, crate::executor()).unwrap()(&step).unwrap());
             step.results()[0].to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>()
         };
         assert_eq!(of(1), of(4));
@@ -282,7 +282,7 @@ mod tests {
         key[3 * 60] = f32::NAN;
         let step =
             Fused::Attention(Attention { key: placed(&key, [1, 1, 100, 3], ORDERS[0], DType::Float32), ..case.step() });
-        prepare(&step).unwrap()(&step).unwrap();
+        prepare(&step, crate::executor()).unwrap()(&step).unwrap();
         let rows = step.results()[0].to_vec::<f32>().unwrap();
         for (row, values) in rows.chunks(4).enumerate() {
             assert!(values.iter().all(|it| it.is_nan() == (row >= 60)), "row {row}: {values:?}");

@@ -27,7 +27,7 @@ use crate::index::gather::{Wrap, select};
 use crate::loops;
 use crate::numeric::dense::{self, Dense};
 use tracefx_core::{DType, Diagnostic, Element, Result, Tensor, bf16, f16};
-use tracefx_exec::PreparedFused;
+use tracefx_exec::{Executor, PreparedFused};
 use tracefx_plan::{Epilogue, Fused, Product};
 
 /// What a step stays.
@@ -38,7 +38,7 @@ const SAME: &str = "a step is run as what it was prepared as";
 /// # Errors
 /// `NotImplemented` for other dtypes than float32, of products, attention and normalisations also than float16 and bfloat16, of poolings than
 /// integers of eight bits; gathers and loops take any. `OutOfMemory`.
-pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
+pub(crate) fn prepare(step: &Fused<Tensor>, executor: Executor<'_>) -> Result<Box<PreparedFused>> {
     // The dtypes of these are those of a valid plan.
     let is_of_any = matches!(step, Fused::Gather(_) | Fused::Loop(_) | Fused::QuantizedConvolution(_));
     // Which scores count, a mask may say in bools.
@@ -53,7 +53,7 @@ pub(crate) fn prepare(step: &Fused<Tensor>) -> Result<Box<PreparedFused>> {
         return Err(Diagnostic::unsupported_dtype(it.dtype(), step.name()));
     }
     match step {
-        Fused::Loop(_) => loops::prepare(step),
+        Fused::Loop(_) => loops::prepare(step, executor),
         Fused::Norm(_) => Ok(Box::new(|step| {
             let Fused::Norm(it) = step else { unreachable!("{SAME}") };
             norm::norm(it)

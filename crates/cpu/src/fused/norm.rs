@@ -70,7 +70,7 @@ mod tests {
                 }
             }
             let run = || {
-                prepare(&step).unwrap()(&step).unwrap();
+                prepare(&step, crate::executor()).unwrap()(&step).unwrap();
                 cast(step.results()[0], DType::Float32).unwrap().to_vec::<f32>().unwrap()
             };
             for (level, got) in Level::on_each(run) {

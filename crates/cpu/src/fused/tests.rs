@@ -155,7 +155,7 @@ fn check(step: &Fused<Tensor>, sums: Vec<Sum>, n_roundings: f64) -> Result<(), T
     };
     let want = expected(epilogue, sums, n_roundings);
     let run = || {
-        let run = prepare(step).unwrap();
+        let run = prepare(step, crate::executor()).unwrap();
         // Twice: what is prepared is not used up.
         (0..2).for_each(|_| run(step).unwrap());
         step.results()[0].to_vec::<f32>().unwrap()
@@ -357,7 +357,7 @@ fn layered(input: &Tensor, layers: &[ConvolutionLayer<Tensor>], is_joined: bool)
         let step = Convolution { input: images, scale: None, layers: layers.to_vec(), result: result(&wanted) };
         images = step.result.clone();
         let step = Fused::Convolution(step);
-        let run = prepare(&step).unwrap();
+        let run = prepare(&step, crate::executor()).unwrap();
         (0..2).for_each(|_| run(&step).unwrap());
     }
     images.to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect()
@@ -416,7 +416,7 @@ fn scaled(images: &Tensor, scale: &Tensor, layer: &ConvolutionLayer<Tensor>, is_
     let (input, scale) = if is_joined { (images.clone(), Some(scale.clone())) } else { (products, None) };
     let result = result(&[n, h, w, layer.weight.sizes()[0]]);
     let step = Fused::Convolution(Convolution { input, scale, layers: vec![layer.clone()], result });
-    let run = prepare(&step).unwrap();
+    let run = prepare(&step, crate::executor()).unwrap();
     (0..2).for_each(|_| run(&step).unwrap());
     step.results()[0].to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect()
 }
@@ -472,7 +472,7 @@ fn what_is_not_a_number_stays_so() {
             let Fused::Convolution(it) = &step else { unreachable!() };
             let input = Tensor::from_slice(&nans(it.input.numel()), it.input.sizes()).unwrap();
             let step = Fused::Convolution(Convolution { input, ..it.clone() });
-            prepare(&step).unwrap()(&step).unwrap();
+            prepare(&step, crate::executor()).unwrap()(&step).unwrap();
             assert!(step.results()[0].to_vec::<f32>().unwrap().iter().all(|it| it.is_nan()), "{activation:?}");
         }
     }
@@ -482,7 +482,7 @@ fn what_is_not_a_number_stays_so() {
 fn other_dtypes_are_refused() {
     let tensor = || Tensor::from_slice(&[1.0f64], &[1, 1]).unwrap();
     let step = Fused::Product(Product { lhs: tensor(), rhs: tensor(), epilogue: Epilogue::none(), result: tensor() });
-    assert!(prepare(&step).is_err());
+    assert!(prepare(&step, crate::executor()).is_err());
 }
 
 /// No thread changes a bit: parts are decided by sizes alone.
@@ -499,7 +499,7 @@ fn threads_do_not_change_results() {
     for channels in [[40, 40, 1], [1, 1, 70], [5, 7, 3]] {
         let step = Sizes { channels, ..sizes }.step([true; 5], Activation::Gelu, false);
         let of = |n_threads: usize| {
-            crate::with_num_threads(n_threads, || prepare(&step).unwrap()(&step).unwrap());
+            crate::with_num_threads(n_threads, || prepare(&step, crate::executor()).unwrap()(&step).unwrap());
             step.results()[0].to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>()
         };
         assert_eq!(of(1), of(4));
@@ -509,7 +509,7 @@ fn threads_do_not_change_results() {
 /// The bytes of what a step gives, on each instruction set.
 fn bytes_on_each(step: &Fused<Tensor>, dtype: DType) -> Vec<Vec<u8>> {
     let run = || {
-        let run = prepare(step).unwrap();
+        let run = prepare(step, crate::executor()).unwrap();
         (0..2).for_each(|_| run(step).unwrap());
         cast(step.results()[0], dtype).unwrap().to_bytes().unwrap()
     };

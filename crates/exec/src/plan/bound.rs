@@ -639,7 +639,7 @@ impl Bound {
                 done
             }
             (Bound::Update { args }, Work::Update(update)) => update.run(args, running.executor).map(|()| None),
-            (Bound::Fused(fused), Work::Fused(work)) => work.run(fused).map(|()| None),
+            (Bound::Fused(fused), Work::Fused(work)) => work.run(fused, running.executor).map(|()| None),
             (Bound::ControlFlow { op, operands }, Work::ControlFlow(plans)) => {
                 let operand = |it: &Result<Value<Tensor>, usize>| match it {
                     Ok(value) => higher_order::Operand::Value(value.clone()),
@@ -778,10 +778,10 @@ impl Update {
 }
 
 impl FusedWork {
-    fn run(&mut self, step: &Fused<Tensor>) -> Result<()> {
+    fn run(&mut self, step: &Fused<Tensor>, executor: Executor<'_>) -> Result<()> {
         let made = match self.made.take().filter(|it| it.is_of(step)) {
             Some(made) => made,
-            None => self.preparations.prepared(self.prepare, step)?,
+            None => self.preparations.prepared(self.prepare, step, executor)?,
         };
         self.made.insert(made).run(step)
     }

@@ -1,6 +1,6 @@
 //! What kernels of fused steps have made of weights, for all plans of a program: a weight is packed once, whatever sizes come.
 
-use crate::{PrepareFused, PreparedFused};
+use crate::{Executor, PrepareFused, PreparedFused};
 use rustc_hash::FxHashMap;
 use std::convert::Infallible;
 use std::fmt;
@@ -24,10 +24,15 @@ impl Preparations {
     ///
     /// # Errors
     /// What `prepare` refuses.
-    pub(super) fn prepared(&self, prepare: PrepareFused, step: &Fused<Tensor>) -> Result<Arc<Preparation>> {
+    pub(super) fn prepared(
+        &self,
+        prepare: PrepareFused,
+        step: &Fused<Tensor>,
+        executor: Executor<'_>,
+    ) -> Result<Arc<Preparation>> {
         // What is not made of parameters may be made of anything else: of which tensors share memory.
         if step.parameters().next().is_none() {
-            return Ok(Arc::new(Preparation { run: prepare(step)?, of: Vec::new() }));
+            return Ok(Arc::new(Preparation { run: prepare(step, executor)?, of: Vec::new() }));
         }
         let key = key_of(step);
         let known = self.lock().get(&key).and_then(Weak::upgrade).filter(|it| it.is_of(step));
@@ -35,7 +40,7 @@ impl Preparations {
             return Ok(known);
         }
         let of = step.parameters().map(|it| (it.storage().clone(), it.storage().version())).collect();
-        let made = Arc::new(Preparation { run: prepare(step)?, of });
+        let made = Arc::new(Preparation { run: prepare(step, executor)?, of });
         let mut all = self.lock();
         // What nobody has any more is looked for now and then.
         if all.len().is_power_of_two() {
