@@ -23,6 +23,7 @@ export const VERBS: readonly Verb[] = [
   { name: "explain", files: ["FILE"], options: ["inputs", "precision", "device"], required: ["inputs"] },
   { name: "profile", files: ["FILE"], options: ["inputs", "precision", "repeat", "trace"], required: ["inputs"] },
   { name: "convert", files: ["INPUT", "OUTPUT"], options: ["decompose", "to"], required: [] },
+  { name: "compile", files: ["INPUT", "OUTPUT"], options: ["inputs", "precision"], required: [] },
   { name: "joint", files: ["INPUT", "OUTPUT"], options: ["loss-index", "to"], required: [] },
 ];
 
@@ -58,15 +59,16 @@ Verbs:
   explain FILE          shows the steps that a run of the program is compiled to
   profile FILE          runs the program, and shows how long each step takes
   convert INPUT OUTPUT  writes the program as an archive of PyTorch (.pt2) or in the byte format of tracefx (.fxg)
+  compile INPUT OUTPUT  writes the program with a plan for the sizes of its inputs, which \`tracefx/runtime\` runs without the engine (.fxg)
   joint INPUT OUTPUT    writes the joint program of a loss and its gradients, which a training step runs
 
 Options:
   --decompose            inspect, convert: puts the program in terms of core operators, without writes to tensors
-  --inputs FILE          run, explain, profile: the inputs: in0, in1… by position, or the names that inspect shows
+  --inputs FILE          run, explain, profile, compile: the inputs: in0, in1… by position, or the names that inspect shows
   --outputs FILE         run: where the outputs go, as out0, out1…
   --repeat N             run, profile: runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run
   --mode MODE            run: plan, the default: steps, memory and constant weights are made ready in the first run; or interpret, node by node
-  --precision PRECISION  run, explain, profile: fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives
+  --precision PRECISION  run, explain, profile, compile: fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives
   --device DEVICE        run, explain: cpu, the default; or gpu, for the native command: what has no shader runs on the CPU
   --trace FILE           profile: where the steps go in Chrome's trace format, which chrome://tracing and Perfetto open
   --to FORMAT            convert, joint: pt2 or fxg, where the ending of OUTPUT does not say it

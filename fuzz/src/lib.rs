@@ -36,6 +36,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "plan", check: targets::plan::check, seeds: seeds::random, n_mutations: 1_500 },
     Target { name: "plan_bytes", check: targets::plan_bytes::check, seeds: seeds::plans, n_mutations: 100_000 },
     Target { name: "program", check: targets::program::check, seeds: seeds::programs, n_mutations: 100_000 },
+    Target { name: "saved_plans", check: targets::saved_plans::check, seeds: seeds::saved_plans, n_mutations: 30_000 },
     Target { name: "wire", check: targets::wire::check, seeds: seeds::wire_files, n_mutations: 300_000 },
 ];
 

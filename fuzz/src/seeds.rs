@@ -5,6 +5,8 @@ use crate::stored::stored_entries;
 use crate::targets::plan::case;
 use std::fs;
 use std::path::{Path, PathBuf};
+use tracefx_ops::registry;
+use tracefx_runtime::Saved;
 use tracefx_wire::format::{ENTRY_LEN, HEADER_LEN, Tag};
 
 /// Files longer than this are left out.
@@ -101,6 +103,13 @@ pub(crate) fn plans() -> Vec<Vec<u8>> {
     let plans = random().into_iter().step_by(8).filter_map(|it| case(&it)?.plan());
     let files = plans.flat_map(|it| [it.to_bytes(), it.to_outline()]);
     files.map(|it| it.expect("a plan has bytes")).filter(|it| it.len() <= MAX_LEN).collect()
+}
+
+/// The plans of random networks as a file has them, of those that need no kernel that the runtime has not.
+pub(crate) fn saved_plans() -> Vec<Vec<u8>> {
+    let plans = random().into_iter().step_by(4).filter_map(|it| case(&it)?.plan());
+    let saved = plans.filter_map(|it| Saved::of(&[&it], &[], registry(), String::new()).ok());
+    saved.map(|it| it.to_bytes().expect("plans have bytes")).filter(|it| it.len() <= MAX_LEN).collect()
 }
 
 /// Bytes of which no sense is made here: short and long ones.

@@ -21,7 +21,7 @@ use tracefx_core::{Code, Diagnostic};
 use tracefx_engine::command::{Asked, CommandLine, usage};
 use tracefx_engine::{
     Format, Library, Limits, RunLimits, Runner, SaveOptions, Values, read_file, read_inputs, save_to, write_file,
-    write_outputs,
+    write_outputs, zero_inputs,
 };
 use tracefx_export::ExportedProgram;
 
@@ -122,6 +122,7 @@ fn execute(line: &CommandLine) -> Result<String> {
             let format = format_of(line)?;
             converted(line, &opened(line, file, &limits)?, format)
         }
+        "compile" => compile(line, file, &limits),
         "joint" => {
             let format = format_of(line)?;
             let index = line.number("loss-index", 0, 0).map_err(Refusal::CommandLine)?;
@@ -189,6 +190,25 @@ fn converted(line: &CommandLine, program: &ExportedProgram, format: Format) -> R
         json!({ "to": format.name(), "bytes": n_bytes }).to_string()
     } else {
         format!("{} → {} ({n_bytes} bytes)", input.display(), output.display())
+    })
+}
+
+/// Writes the program with a plan for the inputs that are given, or for those that its sizes tell.
+fn compile(line: &CommandLine, input: &Path, limits: &Limits) -> Result<String> {
+    let precision = line.precision().map_err(Refusal::CommandLine)?;
+    let library = Library::extended();
+    let runner = library.runner(&library.open_file(input, limits)?)?.with_precision(precision);
+    let inputs = match line.value("inputs") {
+        Some(path) => read_inputs(runner.program(), &read_file(Path::new(path), limits)?)?,
+        None => zero_inputs(runner.program()).map_err(|it| it.help("give inputs of such sizes: --inputs FILE"))?,
+    };
+    let n_steps = runner.plan(&inputs)?.steps.len();
+    let (file, output) = (runner.compiled_file(&[inputs])?, Path::new(&line.files[1]));
+    write(output, &file)?;
+    Ok(if line.has("json") {
+        json!({ "to": "fxg", "bytes": file.len(), "steps": n_steps }).to_string()
+    } else {
+        format!("{} → {} ({} bytes, a plan of {n_steps} steps)", input.display(), output.display(), file.len())
     })
 }
 

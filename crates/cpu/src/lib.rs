@@ -60,6 +60,28 @@ const DOMAINS: &[&[&[(&str, Kernel)]]] = &[
     view::KERNELS,
 ];
 
+/// The files of kernels that inference needs: what forward passes of networks call besides fused steps. What is left out is not linked with who
+/// asks for these alone.
+const INFERENCE: &[&[&[(&str, Kernel)]]] = &[
+    &[attention::KERNELS],
+    conv::INFERENCE,
+    create::INFERENCE,
+    image::INFERENCE,
+    index::INFERENCE,
+    linalg::INFERENCE,
+    norm::INFERENCE,
+    pointwise::INFERENCE,
+    reduce::INFERENCE,
+    view::INFERENCE,
+];
+
+/// The kernels that inference needs, for who runs plans with a small part of this backend. Operators are the executor's: no
+/// kernel of these asks for the registry of all.
+pub fn inference_kernels() -> &'static Kernels {
+    static KERNELS: OnceLock<Kernels> = OnceLock::new();
+    KERNELS.get_or_init(|| Kernels::new(&INFERENCE.concat()).with_fused(fused::prepare))
+}
+
 /// The kernels of this backend.
 pub fn kernels() -> &'static Kernels {
     static KERNELS: OnceLock<Kernels> = OnceLock::new();

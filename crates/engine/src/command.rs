@@ -74,6 +74,13 @@ pub const VERBS: &[Verb] = &[
         about: "writes the program as an archive of PyTorch (.pt2) or in the byte format of tracefx (.fxg)",
     },
     Verb {
+        name: "compile",
+        files: &["INPUT", "OUTPUT"],
+        options: &["inputs", "precision"],
+        required: &[],
+        about: "writes the program with a plan for the sizes of its inputs, which `tracefx/runtime` runs without the engine (.fxg)",
+    },
+    Verb {
         name: "joint",
         files: &["INPUT", "OUTPUT"],
         options: &["loss-index", "to"],

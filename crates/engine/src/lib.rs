@@ -34,6 +34,7 @@ mod passes;
 mod plans;
 mod profile;
 mod runner;
+mod saving;
 mod shapes;
 mod tensors;
 
@@ -50,6 +51,7 @@ pub use parted::PartedRun;
 pub use passes::{HostPass, PassCall, PassReply, PassRequest, host_pass, pass_types};
 pub use profile::{PlanReport, StepRow, plan_types};
 pub use runner::{Mode, RunLimits, Runner};
+pub use saving::zero_inputs;
 pub use shapes::{finish_shapes, shape_session};
 pub use tensors::{Values, read_inputs, read_tensors, write_outputs, write_tensors};
 /// What plans may change in the numbers.

@@ -139,7 +139,7 @@ fn names<'a>(file: &'a SafeTensors<'_>) -> Vec<&'a str> {
     tensors.into_iter().map(|it| it.1).collect()
 }
 
-fn constant(value: &ConstantValue) -> Value<Tensor> {
+pub(crate) fn constant(value: &ConstantValue) -> Value<Tensor> {
     match value {
         ConstantValue::None => Value::None,
         ConstantValue::Bool(it) => Value::Bool(*it),

@@ -259,6 +259,25 @@ impl ProgramRunner {
         })
     }
 
+    /// The program as a file with a plan for each of so many calls, whose inputs are words, one call after the other.
+    ///
+    /// # Errors
+    /// As [`Runner::compiled_file`].
+    pub fn compiled_file(&self, inputs: &[u32], n_calls: usize) -> Result<Vec<u8>, Refusal> {
+        let inputs = Reader::new(inputs).rest()?;
+        let n_inputs = self.0.program().signature.user_inputs().count();
+        let call = |at: usize| inputs.iter().skip(at * n_inputs).take(n_inputs).cloned().collect();
+        Ok(self.0.compiled_file(&(0..n_calls).map(call).collect::<Vec<_>>())?)
+    }
+
+    /// Inputs of zeros as words, where the program knows all of their sizes.
+    ///
+    /// # Errors
+    /// `InputShape` where it does not.
+    pub fn zero_inputs(&self) -> Result<Vec<u32>, Refusal> {
+        encoded(&tracefx_engine::zero_inputs(self.0.program())?)
+    }
+
     /// Whether a call may write to the tensors that it is given.
     pub fn changes_inputs(&self) -> bool {
         self.0.changes_inputs()

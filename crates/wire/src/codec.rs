@@ -108,6 +108,30 @@ pub fn encode_program(program: &ExportedProgram, options: &Options) -> Result<Ve
     writer.finish(options)
 }
 
+/// Writes a program as a file with saved plans, which readers of programs skip, and [`decode_plan`] gives.
+///
+/// # Errors
+/// As for [`encode_graph`].
+pub fn encode_planned_program(program: &ExportedProgram, plan: Vec<u8>) -> Result<Vec<u8>> {
+    let mut writer = Writer::default();
+    writer.module(&program.module, &Options::FILE)?;
+    writer.signature(program)?;
+    writer.file.plan(plan);
+    writer.finish(&Options::FILE)
+}
+
+/// The saved plans of a file, and its storages, in the order of [`program_storages`]: nothing of its graphs is read. Nothing where it has
+/// no plans.
+///
+/// # Errors
+/// As for [`decode_module`].
+pub fn decode_plan<'a>(file: &'a [u8], limits: &Limits) -> Result<Option<(&'a [u8], Vec<Storage>)>> {
+    let outline = Outline::read(file, limits)?;
+    let Some(plan) = outline.plan(file) else { return Ok(None) };
+    let tensors = Tensors::read(outline.cursor(file, Tag::Tens), outline.cursor(file, Tag::Data), &[])?;
+    Ok(Some((plan, tensors.storages())))
+}
+
 /// Reads what [`encode_program`] wrote. `weights` are the storages that were left out, in the order of
 /// [`program_storages`]; it is empty for a file that has its weights.
 ///

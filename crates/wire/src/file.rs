@@ -3,7 +3,7 @@
 use crate::Limits;
 use crate::cursor::Cursor;
 use crate::format::{
-    ALIGNMENT, CHECKSUM_AT, CRITICAL, ENTRY_LEN, HAS_CHECKSUM, HEADER_LEN, MAGIC, MAJOR, MINOR, Tag, WIDE,
+    ALIGNMENT, CHECKSUM_AT, CRITICAL, ENTRY_LEN, HAS_CHECKSUM, HEADER_LEN, MAGIC, MAJOR, MINOR, PLAN, Tag, WIDE,
     WIDE_ALIGNMENT,
 };
 use tracefx_core::{Code, Diagnostic, Result, Storage};
@@ -27,7 +27,10 @@ impl Part {
 
 /// The sections of a file that is being written.
 #[derive(Debug, Default)]
-pub(crate) struct FileWriter(Vec<(Tag, Vec<Part>)>);
+pub(crate) struct FileWriter {
+    sections: Vec<(Tag, Vec<Part>)>,
+    plan: Option<Vec<u8>>,
+}
 
 impl FileWriter {
     /// Adds a section; those of one kind stay in order.
@@ -37,26 +40,34 @@ impl FileWriter {
 
     /// Adds a section that has several parts.
     pub(crate) fn parts(&mut self, tag: Tag, parts: Vec<Part>) {
-        self.0.push((tag, parts));
+        self.sections.push((tag, parts));
+    }
+
+    /// Adds the section of saved plans, behind all others: readers of graphs skip it.
+    pub(crate) fn plan(&mut self, bytes: Vec<u8>) {
+        self.plan = Some(bytes);
     }
 
     /// The file.
     pub(crate) fn finish(mut self, has_checksum: bool) -> Result<Vec<u8>> {
-        self.0.sort_by_key(|(tag, _)| *tag);
-        let mut end = HEADER_LEN + ENTRY_LEN * self.0.len();
+        self.sections.sort_by_key(|(tag, _)| *tag);
+        let known = self.sections.into_iter().map(|(tag, parts)| ((tag.code(), tag.flags()), parts));
+        let plan = self.plan.map(|bytes| ((u32::from_le_bytes(PLAN), 0), vec![Part::Bytes(bytes)]));
+        let sections: Vec<((u32, u32), Vec<Part>)> = known.chain(plan).collect();
+        let mut end = HEADER_LEN + ENTRY_LEN * sections.len();
         let mut table = Vec::new();
-        for (tag, parts) in &self.0 {
-            let alignment = alignment(tag.flags());
+        for ((code, flags), parts) in &sections {
+            let alignment = alignment(*flags);
             let offset = end.next_multiple_of(alignment);
             end = parts.iter().fold(offset, |end, part| end.next_multiple_of(alignment) + part.len());
-            table.extend(tag.code().to_le_bytes());
-            table.extend(tag.flags().to_le_bytes());
+            table.extend(code.to_le_bytes());
+            table.extend(flags.to_le_bytes());
             table.extend((offset as u64).to_le_bytes());
             table.extend(((end - offset) as u64).to_le_bytes());
         }
         let mut file = Vec::new();
         file.try_reserve_exact(end).map_err(|_| Diagnostic::out_of_memory(end))?;
-        let n_sections = u32::try_from(self.0.len()).expect("a file has as many sections as graphs, and a few");
+        let n_sections = u32::try_from(sections.len()).expect("a file has as many sections as graphs, and a few");
         file.extend(MAGIC);
         file.extend(MAJOR.to_le_bytes());
         file.extend(MINOR.to_le_bytes());
@@ -65,8 +76,8 @@ impl FileWriter {
         file.extend((end as u64).to_le_bytes());
         file.extend([0; HEADER_LEN - CHECKSUM_AT]);
         file.extend(table);
-        for (tag, parts) in &self.0 {
-            let alignment = alignment(tag.flags());
+        for ((_, flags), parts) in &sections {
+            let alignment = alignment(*flags);
             file.resize(file.len().next_multiple_of(alignment), 0);
             for part in parts {
                 file.resize(file.len().next_multiple_of(alignment), 0);
@@ -203,6 +214,12 @@ impl Outline {
             return Err(malformed(end, format!("{} bytes follow the last section", file.len() - end)));
         }
         Ok(outline)
+    }
+
+    /// The section of saved plans.
+    pub(crate) fn plan<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
+        let found = self.sections.iter().find(|it| it.code.to_le_bytes() == PLAN)?;
+        Some(&file[found.offset..found.offset + found.len])
     }
 
     /// Whether there are sections that this version does not know.

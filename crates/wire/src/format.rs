@@ -33,6 +33,9 @@ pub const MAX_PAYLOAD: u32 = (1 << 24) - 1;
 /// Sizes and versions are below this, so that a number of JavaScript holds them exactly.
 pub const EXACT: u64 = 1 << 53;
 
+/// The letters of the section of saved plans. It is no [`Tag`]: readers of graphs skip it, as any section that they do not know.
+pub const PLAN: [u8; 4] = *b"PLAN";
+
 macro_rules! sections {
     ($($(#[$meta:meta])* $variant:ident = $text:literal $flags:expr),+ $(,)?) => {
         /// A kind of section, in the order in which a file has them.

@@ -45,8 +45,8 @@ mod tensors;
 mod words;
 
 pub use codec::{
-    decode_graph, decode_module, decode_program, encode_edits, encode_graph, encode_module, encode_program,
-    program_storages, storages,
+    decode_graph, decode_module, decode_plan, decode_program, encode_edits, encode_graph, encode_module,
+    encode_planned_program, encode_program, program_storages, storages,
 };
 pub use file::{Outline, Section};
 pub use options::{Limits, MAX_DEPTH, Options};

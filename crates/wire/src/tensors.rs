@@ -5,7 +5,7 @@ use crate::cursor::Cursor;
 use crate::format::{Tag, WIDE_ALIGNMENT};
 use crate::words::Words;
 use indexmap::IndexMap;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashSet};
 use tracefx_core::{Code, DType, Diagnostic, Dims, Result, Storage, Tensor};
 
 /// The tensors of a file that is being written.
@@ -104,6 +104,13 @@ impl Tensors {
         let tensor = self.items.get(self.n_used);
         self.n_used += 1;
         tensor.cloned().ok_or_else(|| cursor.fail(format!("there is no tensor {index}")))
+    }
+
+    /// The storages that the tensors look at, each once, in order.
+    pub(crate) fn storages(&self) -> Vec<Storage> {
+        let mut seen = FxHashSet::default();
+        let storages = self.items.iter().map(Tensor::storage);
+        storages.filter(|it| seen.insert(it.id())).cloned().collect()
     }
 
     /// Refuses tensors that nothing refers to.

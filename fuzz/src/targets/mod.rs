@@ -7,4 +7,5 @@ pub(crate) mod pickle;
 pub(crate) mod plan;
 pub(crate) mod plan_bytes;
 pub(crate) mod program;
+pub(crate) mod saved_plans;
 pub(crate) mod wire;

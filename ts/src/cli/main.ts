@@ -10,7 +10,7 @@ import { call, type Engine, init } from "../engine/engine.ts";
 import { readPath } from "../engine/source.ts";
 import { writeTarget } from "../engine/target.ts";
 import { takeLeaves } from "../engine/tensors.ts";
-import { FxError } from "../base/errors.ts";
+import { FxError, fxError } from "../base/errors.ts";
 import { stepTimes, watched } from "../export/programModule.ts";
 import { archivePieces, rootOf } from "../export/save.ts";
 import { Tensor } from "../tensor/tensor.ts";
@@ -50,6 +50,8 @@ async function execute(line: CommandLine): Promise<string> {
       const format = formatOf(line, output);
       return await converted(line, decomposed(line, await open(input, limits)), format);
     }
+    case "compile":
+      return await compiled(input, output, line, limits);
     case "joint": {
       const format = formatOf(line, output);
       const index = numberOf(line, "loss-index", 0, 0);
@@ -128,6 +130,32 @@ async function explained(file: string, line: CommandLine, limits: Limits): Promi
     await writeTarget(trace, [new TextEncoder().encode(events)], undefined);
   }
   return call(() => runner.explain(values, milliseconds, format));
+}
+
+/** Writes the program with a plan for the inputs that are given, or for those that its sizes tell. */
+async function compiled(file: string, output: string, line: CommandLine, limits: Limits): Promise<string> {
+  const precision = precisionOf(line);
+  const [inputs] = line.options.get("inputs") ?? [];
+  const program = await open(file, limits);
+  const runner = call(() => program.runner(JSON.stringify(limits.ofRuns), RUN_MODES[0], precision));
+  const given = inputs === undefined ? undefined : await readPath(inputs, { limits: limits.ofFiles });
+  const values = given === undefined ? zeroInputs(runner) : call(() => runner.read_inputs(given));
+  const { steps } = JSON.parse(call(() => runner.explain(values, undefined, "json"))) as { steps: unknown[] };
+  const bytes = call(() => runner.compiled_file(values, 1));
+  await writeTarget(output, [bytes], undefined);
+  const [n, nSteps] = [bytes.byteLength, steps.length];
+  if (line.options.has("json")) return JSON.stringify({ to: "fxg", bytes: n, steps: nSteps });
+  return `${file} → ${output} (${n} bytes, a plan of ${nSteps} steps)`;
+}
+
+function zeroInputs(runner: ReturnType<EngineProgram["runner"]>): Uint32Array {
+  try {
+    return call(() => runner.zero_inputs());
+  } catch (error) {
+    if (!(error instanceof FxError)) throw error;
+    const { kind, reason, notes, cause } = error;
+    throw fxError(kind, reason, { notes, cause, help: "give inputs of such sizes: --inputs FILE" });
+  }
 }
 
 /** Frees the tensors of a call, and says how many results there were. */

@@ -41,7 +41,7 @@ export async function compilePackaged(url: URL): Promise<WebAssembly.Module> {
 /** Where the installed package has the file; bundlers may have put a hash into its name. */
 function installedPlace(url: string): URL | undefined {
   const [modules, urls] = [builtinModule("node:module"), builtinModule("node:url")];
-  const [, stem] = /(engine-[a-z]+|gpu)[^/]*\.wasm$/.exec(url) ?? [];
+  const [, stem] = /((?:engine|runtime)-[a-z]+|gpu)[^/]*\.wasm$/.exec(url) ?? [];
   if (modules === undefined || urls === undefined || stem === undefined) return undefined;
   try {
     const { resolve } = modules.createRequire(`${globalThis.process.cwd()}/`);

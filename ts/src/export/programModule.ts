@@ -270,6 +270,21 @@ export class ProgramModule implements Disposable {
     );
   }
 
+  /**
+   * The program as a file (`.fxg`) with a plan for each of these calls, of whose inputs dtypes and sizes count alone. `tracefx/runtime` runs it
+   * without the engine, for inputs of these dtypes and sizes; it opens as a program everywhere. Buffers are stored as the program has them.
+   *
+   * @example
+   * ```ts
+   * await writeFile("digits.fxg", model.compiledFile([torch.zeros(1, 1, 8, 8)]));
+   * ```
+   */
+  compiledFile(...calls: readonly (readonly unknown[])[]): Uint8Array {
+    const { runner } = live(this);
+    if (calls.length === 0) throw fxError("InputCount", "a file of plans has one at least", { help: "give a call" });
+    return withInputs(this, "compiledFile", calls, (words) => call(() => runner.compiled_file(words, calls.length)));
+  }
+
   /** Refused, as in PyTorch: a program was exported for training or for evaluation. */
   train(): never {
     throw fxError("NotImplemented", "Calling train() is not supported yet.");
@@ -404,21 +419,33 @@ function reportOf(
   args: readonly unknown[],
   timed: (runner: EngineRunner, words: Uint32Array, milliseconds: number | undefined) => Float64Array | undefined,
 ): PlanReport {
-  const { parts, runner, milliseconds } = live(module);
-  checkList(name, "args", args);
-  const leaves = flattenCall(args, rootSignature(parts).inSpec, parts);
+  const { runner, milliseconds } = live(module);
+  return withInputs(module, name, [args], (words) => {
+    const times = timed(runner, words, milliseconds);
+    const as = (format: string): string => call(() => runner.explain(words, times, format));
+    const contents = JSON.parse(as("json")) as PlanContents;
+    const [text, chromeTrace] = [as("text"), as("trace")];
+    return { ...contents, chromeTrace, toString: () => text };
+  });
+}
+
+/** Gives the inputs of calls as the engine takes them, one call after the other, to a body that writes to none. */
+function withInputs<T>(
+  module: ProgramModule,
+  name: string,
+  calls: readonly (readonly unknown[])[],
+  body: (words: Uint32Array) => T,
+): T {
+  const { parts } = live(module);
+  const { inSpec } = rootSignature(parts);
   const specs = parts.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");
-  const given = leaves.some(isGivenArray) ? tensorsOf(leaves, specs, parts, false) : leaves;
-  const kinds = specs.map((spec) => kindOf(spec.arg));
-  return whileRunning(module, () =>
-    withLeaves(given, kinds, (words) => {
-      const times = timed(runner, words, milliseconds);
-      const as = (format: string): string => call(() => runner.explain(words, times, format));
-      const contents = JSON.parse(as("json")) as PlanContents;
-      const [text, chromeTrace] = [as("text"), as("trace")];
-      return { ...contents, chromeTrace, toString: () => text };
-    }),
-  );
+  const given = calls.flatMap((args) => {
+    checkList(name, "args", args);
+    const leaves = flattenCall(args, inSpec, parts);
+    return leaves.some(isGivenArray) ? tensorsOf(leaves, specs, parts, false) : leaves;
+  });
+  const kinds = calls.flatMap(() => specs.map((spec) => kindOf(spec.arg)));
+  return whileRunning(module, () => withLeaves(given, kinds, body));
 }
 
 /** Runs the body while nothing of the module is freed. */

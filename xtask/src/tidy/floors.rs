@@ -37,6 +37,7 @@ const ROWS: &[(&str, u8)] = &[
     ("lint", 14),
     ("node", 14),
     ("plugin", 14),
+    ("runtime", 14),
     ("torch.ts", 14),
     ("index.ts", 15),
     ("cli", 16),

@@ -17,11 +17,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("export/src/decompose/table.rs", "DecompositionTable::default_of(registry())", SHORT),
     ("pt2/src/options.rs", "registry: registry().clone()", DEFAULT),
     ("pt2/src/save/mod.rs", "registry: tracefx_ops::registry()", DEFAULT),
-    (
-        "cpu/src/loops.rs",
-        "element_function(instruction, dtypes, registry(), crate::kernels())",
-        "the operators of a loop are those of the tables",
-    ),
     ("view/view_scatter.rs", "registry().require(op)?", "a kernel reads the shape rule of another row of the tables"),
 ];
 

@@ -26,12 +26,14 @@ const ROWS: &[(&str, u8)] = &[
     ("pt2", 6),
     ("cpu", 6),
     ("wgpu", 6),
-    ("engine", 7),
-    ("wasm", 8),
-    ("wasm-gpu", 8),
-    ("cli", 8),
-    ("conformance", 9),
-    ("fuzz", 9),
+    ("runtime", 7),
+    ("engine", 8),
+    ("wasm", 9),
+    ("wasm-gpu", 9),
+    ("wasm-runtime", 9),
+    ("cli", 9),
+    ("conformance", 10),
+    ("fuzz", 10),
 ];
 
 /// Dependencies inside a row that are allowed, with the reason.

@@ -2,7 +2,7 @@
 //!
 //! The result lies in `ts/wasm`: `engine.js` with its types, and one `engine-VARIANT.wasm` for each variant. All
 //! variants of one kind share the glue, which is checked: a difference would mean that one of them has another surface. Beside them
-//! lies the module that lowers plans for a GPU, which a host fetches when it is asked for one.
+//! lie the module that lowers plans for a GPU, which a host fetches when it is asked for one, and the small one that runs saved plans.
 
 mod toolchain;
 
@@ -39,6 +39,13 @@ type Files = BTreeMap<String, Vec<u8>>;
 
 const VARIANTS: &[Variant] = &[
     Variant { name: "simd", package: "tracefx-wasm", file: "engine-simd.wasm", glue: "engine", features: &[] },
+    Variant {
+        name: "runtime",
+        package: "tracefx-wasm-runtime",
+        file: "runtime-simd.wasm",
+        glue: "runtime",
+        features: &[],
+    },
     Variant { name: "gpu", package: "tracefx-wasm-gpu", file: "gpu.wasm", glue: "gpu", features: &[] },
 ];
 

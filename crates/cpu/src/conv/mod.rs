@@ -11,3 +11,6 @@ use tracefx_exec::Kernel;
 
 /// The kernels of this domain.
 pub(crate) const KERNELS: &[&[(&str, Kernel)]] = &[backward::KERNELS, forward::KERNELS, unfold::KERNELS];
+
+/// Those of them that inference needs.
+pub(crate) const INFERENCE: &[&[(&str, Kernel)]] = &[forward::KERNELS];

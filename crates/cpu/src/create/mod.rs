@@ -8,3 +8,6 @@ use tracefx_exec::Kernel;
 
 /// The kernels of this domain.
 pub(crate) const KERNELS: &[&[(&str, Kernel)]] = &[factories::KERNELS, scalar::KERNELS, window::KERNELS];
+
+/// Those of them that inference needs.
+pub(crate) const INFERENCE: &[&[(&str, Kernel)]] = &[factories::KERNELS, scalar::KERNELS];

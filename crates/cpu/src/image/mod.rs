@@ -18,3 +18,6 @@ pub(crate) const KERNELS: &[&[(&str, Kernel)]] = &[
     upsample::KERNELS,
     upsample_backward::KERNELS,
 ];
+
+/// Those of them that inference needs.
+pub(crate) const INFERENCE: &[&[(&str, Kernel)]] = &[pooling::KERNELS, upsample::KERNELS];

@@ -18,3 +18,6 @@ pub(crate) const KERNELS: &[&[(&str, Kernel)]] = &[
     nonzero::KERNELS,
     scatter::KERNELS,
 ];
+
+/// Those of them that inference needs.
+pub(crate) const INFERENCE: &[&[(&str, Kernel)]] = &[advanced::KERNELS, gather::KERNELS, scatter::KERNELS];

@@ -21,3 +21,6 @@ pub(crate) const KERNELS: &[&[(&str, Kernel)]] = &[
     svd::KERNELS,
     triangular::KERNELS,
 ];
+
+/// Those of them that inference needs.
+pub(crate) const INFERENCE: &[&[(&str, Kernel)]] = &[matmul::KERNELS];

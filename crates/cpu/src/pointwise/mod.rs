@@ -29,3 +29,7 @@ pub(crate) const KERNELS: &[&[(&str, Kernel)]] = &[
     ternary::KERNELS,
     unary::KERNELS,
 ];
+
+/// Those of them that inference needs.
+pub(crate) const INFERENCE: &[&[(&str, Kernel)]] =
+    &[activation::KERNELS, binary::KERNELS, compare::KERNELS, ternary::KERNELS, unary::KERNELS];

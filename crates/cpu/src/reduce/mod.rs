@@ -20,3 +20,6 @@ pub(crate) const KERNELS: &[&[(&str, Kernel)]] = &[
     softmax_backward::KERNELS,
     statistics::KERNELS,
 ];
+
+/// Those of them that inference needs.
+pub(crate) const INFERENCE: &[&[(&str, Kernel)]] = &[reduction::KERNELS, scan::KERNELS, softmax::KERNELS];

@@ -21,3 +21,7 @@ pub(crate) const KERNELS: &[&[(&str, Kernel)]] = &[
     split::KERNELS,
     view_scatter::KERNELS,
 ];
+
+/// Those of them that inference needs.
+pub(crate) const INFERENCE: &[&[(&str, Kernel)]] =
+    &[concat::KERNELS, copy::KERNELS, flip_roll::KERNELS, pad::KERNELS, reshape::KERNELS, split::KERNELS];

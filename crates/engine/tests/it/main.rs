@@ -23,6 +23,7 @@ mod random_networks;
 mod random_plans;
 mod reexport;
 mod rules;
+mod saving;
 mod shared_state;
 mod threads;
 mod types;

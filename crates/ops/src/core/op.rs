@@ -105,6 +105,16 @@ impl Tags {
     /// In place, it may write to elements that share a place in memory, since all of them get the same.
     pub const WRITES_SHARED: Tags = Tags(1 << 19);
 
+    /// The properties as the bits of a number, which is written in files: a property keeps its bit.
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// The properties of these bits.
+    pub const fn of_bits(bits: u32) -> Self {
+        Tags(bits)
+    }
+
     /// Both sets of properties.
     pub const fn with(self, other: Tags) -> Tags {
         Tags(self.0 | other.0)

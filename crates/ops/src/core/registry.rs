@@ -1,7 +1,7 @@
 //! The operators by name: those of the tables, and those that are defined in a copy.
 
 use crate::core::resolve::sort_overloads;
-use crate::{CustomOp, Op, OpDef, Schema};
+use crate::{CustomOp, Infer, Op, OpDef, Schema, Tags, Tol};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
 use tracefx_core::{Code, DType, DTypes, Diagnostic, Result};
@@ -57,6 +57,41 @@ impl Registry {
         let packets = packets(&ops);
         let ops = ops.into_iter().map(|(name, op)| (name, Arc::new(op))).collect();
         Registry { ops: Arc::new(ops), packets: Arc::new(packets) }
+    }
+
+    /// A registry of operators by their schemas and properties alone: enough to call their kernels, and not to infer shapes, to
+    /// decompose or to differentiate.
+    ///
+    /// ```
+    /// use tracefx_ops::{Registry, Tags};
+    /// let ops = Registry::of_calls([("aten::relu(Tensor self) -> Tensor", Tags::POINTWISE)])?;
+    /// assert!(ops.get("aten.relu.default").is_some_and(|it| it.def.tags.has(Tags::POINTWISE)));
+    /// # Ok::<(), tracefx_core::Diagnostic>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where a schema does not parse.
+    pub fn of_calls<'a>(rows: impl IntoIterator<Item = (&'a str, Tags)>) -> Result<Self> {
+        let mut ops = FxHashMap::default();
+        for (schema, tags) in rows {
+            let schema = Schema::parse(schema)?;
+            let def = OpDef {
+                schema: "",
+                doc: "",
+                tags,
+                infer: Infer::Composite,
+                decompose: None,
+                uncomposed: None,
+                vjp: None,
+                write_back: None,
+                tolerance: Tol::Default,
+                in_place: &[],
+            };
+            let (name, refused) = (schema.qualified_name(), DTypes::NONE);
+            let op = Op { def, schema, name: name.clone(), family: "", refused, refused_empty: refused, custom: None };
+            ops.insert(name, Arc::new(op));
+        }
+        Ok(Registry { ops: Arc::new(ops), packets: Arc::default() })
     }
 
     /// Puts in an operator of one's own.

@@ -93,12 +93,38 @@ impl Plan {
         Ok(plan)
     }
 
+    /// The outline of the plan, and the storages that it has the lengths of, in order: for who keeps their bytes elsewhere.
+    ///
+    /// # Errors
+    /// As [`Plan::to_bytes`].
+    pub fn to_parts(&self) -> Result<(Vec<u8>, Vec<Storage>)> {
+        let mut storages = Vec::new();
+        Ok((written(OUTLINE, self, &mut storages)?, storages))
+    }
+
+    /// The plan of [`Plan::to_parts`].
+    ///
+    /// # Errors
+    /// As [`Plan::from_bytes`], and `WireMalformed` where there are more or fewer storages, or one has another length.
+    pub fn from_parts(outline: &[u8], storages: &[Storage]) -> Result<Self> {
+        let (File { storages: lengths, plan }, at) = read(OUTLINE, outline)?;
+        if at != outline.len() {
+            return Err(malformed("there are bytes behind the plan".to_owned()));
+        }
+        if !lengths.iter().copied().eq(storages.iter().map(|it| it.len() as u64)) {
+            return Err(malformed("the storages are not those of the plan".to_owned()));
+        }
+        let plan = plan.into_plan(storages)?;
+        plan.validate()?;
+        Ok(plan)
+    }
+
     /// The plan without the bytes of the program's storages, as [`Plan::from_outline`] reads it.
     ///
     /// # Errors
     /// As [`Plan::to_bytes`].
     pub fn to_outline(&self) -> Result<Vec<u8>> {
-        written(OUTLINE, self, &mut Vec::new())
+        self.to_parts().map(|(outline, _)| outline)
     }
 
     /// The plan of [`Plan::to_outline`]. Its constants are empty storages: one for each that the plan has, so that it can be seen which buffers

@@ -1,0 +1,232 @@
+/**
+ * The small runtime: files with saved plans, which `tracefx compile model.pt2 model.fxg` makes, run without the engine. Its module of
+ * WebAssembly has the kernels of inference and what runs a plan; no graph, no compiler, no reader of archives.
+ *
+ * @example
+ * ```ts
+ * import { load, tensor } from "tracefx/runtime";
+ *
+ * const model = await load(new URL("./digits.fxg", import.meta.url));
+ * const logits = model(tensor(pixels, { shape: [1, 1, 8, 8] }));
+ * ```
+ * @module
+ */
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
+import { builtinModule } from "../base/builtinModule.ts";
+import { fxError } from "../base/errors.ts";
+import { checkOptions } from "../base/given.ts";
+import { bytesOf, type ModuleSource } from "../engine/module.ts";
+import type { TreeSpec } from "../export/program.ts";
+import { flattenCall, unflatten } from "../export/tree.ts";
+import { tensor, type TensorInput } from "../tensor/construct.ts";
+import { HostStorage } from "../tensor/storage.ts";
+import { moveTensor, Tensor, tensorBytes } from "../tensor/tensor.ts";
+import { begin, call, generation, type Glue, memory } from "./module.ts";
+
+export { FxError } from "../base/errors.ts";
+export { tuple } from "../base/values.ts";
+export { tensor, tensorFromBytes } from "../tensor/construct.ts";
+export { Tensor } from "../tensor/tensor.ts";
+
+/** Where a model is: its bytes, a URL, a path (where there are files), a Blob, or the response to a request. */
+export type RuntimeSource = Uint8Array | ArrayBuffer | URL | string | Blob | Response;
+
+/** How to open a model. */
+export interface RuntimeOptions {
+  /** The runtime's module itself or where it lies, for hosts where the package cannot find it. Only the first call has it. */
+  readonly wasm?: ModuleSource | Promise<ModuleSource>;
+  /** Stops the fetching. */
+  readonly signal?: AbortSignal;
+}
+
+/** What an input is in the plans. */
+interface Input {
+  readonly name: string;
+  readonly kind: "tensor" | "int" | "float" | "bool" | "str" | "None";
+  readonly dtype: DType | null;
+  readonly shape: readonly number[] | null;
+}
+
+interface Signature {
+  readonly inSpec: TreeSpec | null;
+  readonly outSpec: TreeSpec | null;
+  readonly namedtupleFields: Readonly<Record<string, readonly string[]>>;
+  readonly inputs: readonly Input[];
+}
+
+/**
+ * Opens a file with saved plans, and the runtime's module with the first one; both are fetched at the same time. No code of the file
+ * is run, and all of its plans are checked before anything runs.
+ *
+ * @example
+ * ```ts
+ * const model = await load("https://example.com/digits.fxg");
+ * const fromPicker = await load(input.files[0]);
+ * ```
+ */
+export async function load(source: RuntimeSource, options: RuntimeOptions = {}): Promise<RuntimeModule> {
+  checkOptions("load", options, ["wasm", "signal"]);
+  const [bytes] = await Promise.all([read(source, options.signal), begin(options.wasm)]);
+  const model = call((glue) => glue.Model.open(bytes));
+  return new RuntimeModule(model, JSON.parse(model.signature()) as Signature);
+}
+
+/** What is inside a module, out of the way of its call signature. */
+interface Inside {
+  model: InstanceType<Glue["Model"]> | undefined;
+  readonly generation: number;
+  readonly signature: Signature;
+  readonly fields: ReadonlyMap<string, readonly string[]>;
+}
+
+const insides = new WeakMap<RuntimeModule, Inside>();
+
+/**
+ * A model of a file, called with the inputs that the exported module's `forward` takes: positional arguments, then one object with the
+ * keyword arguments where there are any. It gives what `forward` gives. Nested arrays and typed arrays are taken where a tensor stands:
+ * they have its dtype and its sizes. Buffers that a call changes keep their values for later ones, and inputs that it changes are changed.
+ *
+ * @example
+ * ```ts
+ * using model = await load(bytes);
+ * const logits = model(image) as Tensor;
+ * ```
+ */
+// oxlint-disable-next-line typescript/no-unsafe-declaration-merging -- an instance is a function, which a class cannot declare
+export interface RuntimeModule {
+  (...args: unknown[]): unknown;
+}
+
+/** A model of a file, which can be called; what a call takes and gives is told above. */
+// oxlint-disable-next-line typescript/no-unsafe-declaration-merging -- as above
+export class RuntimeModule implements Disposable {
+  constructor(model: InstanceType<Glue["Model"]>, signature: Signature) {
+    const self = ((...args: unknown[]) => self.forward(...args)) as unknown as RuntimeModule;
+    Object.setPrototypeOf(self, new.target.prototype);
+    insides.set(self, { model, generation: generation(), signature, fields: new Map(Object.entries(signature.namedtupleFields)) });
+    // An instance is a function, so that it can be called.
+    return self;
+  }
+
+  /** Calls the model; the module itself is the same function. */
+  forward(...args: unknown[]): unknown {
+    const { signature, fields } = inside(this);
+    const types = { namedtupleFields: fields };
+    if (signature.inSpec === null || signature.outSpec === null) {
+      throw fxError("InputStructure", "the program does not say what its arguments are", { help: "call runFlat" });
+    }
+    return unflatten(this.runFlat(flattenCall(args, signature.inSpec, types)), signature.outSpec, types);
+  }
+
+  /** Calls the model with the inputs as a flat list, and gives the outputs as one. */
+  runFlat(leaves: readonly unknown[]): unknown[] {
+    const { model, signature } = inside(this);
+    if (leaves.length !== signature.inputs.length) {
+      throw fxError("InputCount", `the program takes ${signature.inputs.length} inputs, and got ${leaves.length}`);
+    }
+    const inputs = leaves.map((leaf, at) => given(leaf, signature.inputs[at] as Input));
+    return call((glue) => {
+      const run = new glue.Call();
+      try {
+        inputs.forEach((input, at) => put(run, input, signature.inputs[at] as Input));
+        model.run(run);
+        inputs.forEach((input, at) => {
+          const address = input instanceof Tensor ? run.changed(at) : 0;
+          if (address !== 0) moveTensor(input as Tensor, new HostStorage(copied(address, (input as Tensor).nbytes)));
+        });
+        return Array.from({ length: run.n_outputs() }, (_, at) => taken(run, at));
+      } finally {
+        run.free();
+      }
+    });
+  }
+
+  /** Gives the memory of the model back. What is never disposed of is freed with its module, in time. */
+  dispose(): void {
+    const own = insides.get(this);
+    // What a trap took is not there to be freed.
+    if (own?.generation === generation()) own.model?.free();
+    if (own !== undefined) own.model = undefined;
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}
+
+function inside(module: RuntimeModule): Inside & { readonly model: InstanceType<Glue["Model"]> } {
+  const own = insides.get(module);
+  if (own?.model === undefined) throw fxError("Disposed", "the model was disposed", { help: "load it again" });
+  if (own.generation !== generation()) {
+    throw fxError("Disposed", "the model was lost when the runtime was made anew", { help: "load it again" });
+  }
+  return own as Inside & { readonly model: InstanceType<Glue["Model"]> };
+}
+
+/** An input as the plans take it. */
+function given(leaf: unknown, input: Input): unknown {
+  if (input.kind !== "tensor" || leaf instanceof Tensor) return leaf;
+  if (input.dtype !== null && (Array.isArray(leaf) || ArrayBuffer.isView(leaf))) {
+    const shape = ArrayBuffer.isView(leaf) && input.shape !== null ? { shape: input.shape } : {};
+    return tensor(leaf as TensorInput, { dtype: input.dtype, ...shape });
+  }
+  const found = leaf === null ? "null" : typeof leaf;
+  throw fxError("InputType", `the input ${input.name} should be a tensor and is ${found}`, {
+    help: "tensor([[1, 2]]) makes a tensor of numbers",
+  });
+}
+
+/** Puts an input into a call. */
+function put(run: InstanceType<Glue["Call"]>, value: unknown, { name, kind }: Input): void {
+  if (value instanceof Tensor) {
+    const bytes = tensorBytes(value);
+    const address = run.tensor(DTYPES[value.dtype].id, Uint32Array.from(value.shape));
+    memory(address, bytes.length).set(bytes);
+  } else if (value === null || value === undefined) run.none();
+  else if (typeof value === "boolean") run.bool(value);
+  else if (typeof value === "string") run.string(value);
+  else if (typeof value === "bigint" || (typeof value === "number" && kind === "int" && Number.isInteger(value))) {
+    run.int(BigInt(value));
+  } else if (typeof value === "number") run.float(value);
+  else throw fxError("InputType", `the input ${name} should be of the kind ${kind} and is ${typeof value}`);
+}
+
+const NAMES = Object.keys(DTYPES) as DType[];
+
+/** An output of a call, in JavaScript's memory. */
+function taken(run: InstanceType<Glue["Call"]>, at: number): unknown {
+  const [kind, id, address, ...shape] = run.output(at);
+  if (kind === 1) {
+    const dtype = NAMES.find((it) => DTYPES[it].id === id) as DType;
+    const n = shape.reduce((product, size) => product * size, DTYPES[dtype].size);
+    return new Tensor(dtype, shape, new HostStorage(copied(address as number, n)));
+  }
+  if (kind === 0) return null;
+  return kind === 3 ? run.number(at) !== 0 : run.number(at);
+}
+
+function copied(address: number, length: number): Uint8Array {
+  return memory(address, length).slice();
+}
+
+async function read(source: RuntimeSource, signal: AbortSignal | undefined): Promise<Uint8Array> {
+  if (source instanceof Uint8Array || source instanceof ArrayBuffer) return bytesOf(source);
+  if (source instanceof Blob) return new Uint8Array(await source.arrayBuffer());
+  const file = typeof source === "string" || source instanceof URL ? fileOf(String(source)) : undefined;
+  try {
+    if (file !== undefined) return new Uint8Array(await file.read({ signal }));
+    const response = source instanceof Response ? source : await fetch(source as string | URL, { signal: signal ?? null });
+    if (response.ok) return new Uint8Array(await response.arrayBuffer());
+    throw fxError("Io", `the server answered ${response.status} for ${response.url}`);
+  } catch (cause) {
+    if (signal?.aborted === true || (cause instanceof Error && "kind" in cause)) throw cause;
+    throw fxError("Io", `cannot read ${source instanceof Response ? source.url : String(source)}`, { cause });
+  }
+}
+
+/** What reads a file, where there are files and this is the place of one: a path, or a URL of one. */
+function fileOf(place: string): { read(options: { signal: AbortSignal | undefined }): Promise<Uint8Array> } | undefined {
+  const fs = builtinModule("node:fs/promises");
+  if (fs === undefined || /^(?!file:)[a-z][a-z0-9+.-]+:/i.test(place)) return undefined;
+  return { read: ({ signal }) => fs.readFile(place.startsWith("file:") ? new URL(place) : place, { signal }) };
+}

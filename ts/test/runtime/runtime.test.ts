@@ -1,0 +1,96 @@
+/** The small runtime: files with saved plans give what the whole engine gives, and what it cannot run is refused. */
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { init, type Tensor, tensor, torch, type ProgramModule } from "../../src/index.ts";
+import { load } from "../../src/runtime/runtime.ts";
+import { fixture, open, refusal, tensorsOf } from "../export/fixtures.ts";
+
+await init();
+const wasm = readFileSync(new URL("../../wasm/runtime-simd.wasm", import.meta.url));
+
+/** The recorded inputs of a program, in order. */
+function inputsOf(name: string): Tensor[] {
+  const recorded = tensorsOf(`${name}/inputs.safetensors`);
+  return [...recorded.keys()].toSorted().map((key) => recorded.get(key) as Tensor);
+}
+
+/** A program as the engine runs it, and the file with a plan for its recorded inputs. */
+async function compiled(name: string): Promise<{ module: ProgramModule; inputs: Tensor[]; file: Uint8Array }> {
+  const inputs = inputsOf(name);
+  const module = (await open(name)).module();
+  return { module, inputs, file: module.compiledFile(inputs) };
+}
+
+test.each(["digits_cnn", "cond_simple", "while_loop_hop", "resnet_block_tiny", "tied_and_views", "view_alias_mutation"])("%s gives what the engine gives", async (name) => {
+  const { module, inputs, file } = await compiled(name);
+  using model = await load(file, { wasm });
+  for (let call = 0; call < 2; call++) expect(String(model(...inputs))).toBe(String(module(...inputs)));
+});
+
+test("there is a plan for each call that the file was compiled for, and no other", async () => {
+  const module = (await open("digits_cnn")).module();
+  const images = inputsOf("digits_cnn")[0] as Tensor;
+  const calls = [1, 2].map((n) => [torch.narrow(images, 0, 0, n).contiguous() as Tensor]);
+  using model = await load(module.compiledFile(...calls), { wasm });
+  for (const call of calls) expect(String(model(...call))).toBe(String(module(...call)));
+  const other = torch.narrow(images, 0, 0, 3) as Tensor;
+  expect(refusal(() => model(other))).toMatchObject({ kind: "InputShape" });
+  expect(refusal(() => model(other))?.message).toMatch(/float32\[3, 1, 8, 8\].*float32\[1, 1, 8, 8\].* and .*\[2, 1/);
+  expect(String(model(...(calls[0] as Tensor[])))).toBe(String(module(...(calls[0] as Tensor[]))));
+});
+
+test("arrays stand for tensors", async () => {
+  const { module, inputs, file } = await compiled("digits_cnn");
+  using model = await load(file, { wasm });
+  const [image] = inputs as [Tensor];
+  const expected = String(module(image));
+  expect(String(model(image.data))).toBe(expected);
+  expect(String(model(image.tolist()))).toBe(expected);
+  expect(refusal(() => model("image"))).toMatchObject({ kind: "InputType" });
+  expect(refusal(() => model())).toMatchObject({ kind: "InputCount" });
+});
+
+test("what a call changes stays changed", async () => {
+  const { module, inputs, file } = await compiled("conv_bn_relu_train");
+  using model = await load(file, { wasm });
+  for (let call = 0; call < 3; call++) expect(String(model(...inputs))).toBe(String(module(...inputs)));
+});
+
+test("a model that is disposed of is refused, and others go on", async () => {
+  const { inputs, file } = await compiled("digits_cnn");
+  const [first, second] = [await load(file, { wasm }), await load(file.slice().buffer as ArrayBuffer)];
+  first.dispose();
+  first.dispose();
+  expect(refusal(() => first(...inputs))).toMatchObject({ kind: "Disposed" });
+  expect((second(...inputs) as Tensor).shape).toHaveLength(2);
+});
+
+test("files without plans and damaged files are refused, and the next one opens", async () => {
+  const { inputs, file } = await compiled("digits_cnn");
+  const refused = async (bytes: Uint8Array): Promise<unknown> => await load(bytes, { wasm }).catch((it: unknown) => it);
+  expect(await refused(readFileSync(fixture("digits_cnn/model.pt2")))).toMatchObject({ kind: "WireMalformed" });
+  const plain = readFileSync(new URL("../../../tests/golden/wire/args.fxg", import.meta.url));
+  expect(await refused(plain)).toMatchObject({ kind: "NotImplemented" });
+  expect(await refused(file.slice(0, -1))).toMatchObject({ kind: "WireMalformed" });
+  expect(await refused(new Uint8Array(0))).toMatchObject({ kind: "WireMalformed" });
+  for (let at = 40; at < file.length; at += Math.ceil(file.length / 50)) {
+    const other = file.slice();
+    other[at] = (other[at] as number) ^ 1;
+    expect(await refused(other), `byte ${at}`).toMatchObject({ kind: "WireMalformed" });
+  }
+  using model = await load(file, { wasm });
+  expect((model(...inputs) as Tensor).shape).toHaveLength(2);
+});
+
+test("a place that cannot be read is named", async () => {
+  await expect(load("/nowhere/model.fxg", { wasm })).rejects.toMatchObject({ kind: "Io" });
+  await expect(load("/nowhere/model.fxg", { wasm })).rejects.toThrow("/nowhere/model.fxg");
+});
+
+test("what the runtime has no kernel of is refused when the file is made", async () => {
+  const module = (await open("special_values")).module();
+  expect(refusal(() => module.compiledFile(inputsOf("special_values")))).toMatchObject({ kind: "NotImplemented" });
+  expect(refusal(() => module.compiledFile(inputsOf("special_values")))?.message).toContain("aten.sort.default");
+  expect(refusal(() => module.compiledFile())).toMatchObject({ kind: "InputCount" });
+  expect(tensor([1]).shape).toEqual([1]);
+});
