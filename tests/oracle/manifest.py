@@ -28,6 +28,7 @@ SOURCES = {
     "api": "tests/oracle/gen_api.py",
     "fx": "tests/oracle/gen_fx_common.py",
     "ported": "tests/oracle/gen_ported.py",
+    "make-fx": "tests/oracle/gen_make_fx.py",
     "operator-schemas": "tests/oracle/gen_operator_schemas.py",
     "checkpoints": "tests/oracle/gen_checkpoints.py",
     "models": "tests/oracle/gen_resnet.py",
@@ -55,7 +56,7 @@ def torch_version(path):
         return "2.13.0+cu130"
     if path.parent.name in (
         "opcases", "decompositions", "float8", "export", "files", "extensions", "numbers", "retraced", "degenerate",
-        "normalize", "number-limits", "strides", "copied", "api", "fx", "operator-schemas", "ported",
+        "normalize", "number-limits", "strides", "copied", "api", "fx", "operator-schemas", "ported", "make-fx",
     ):
         return "2.13.0+cu130"
     if path.parent.name in (

@@ -31,6 +31,21 @@ export {
   type ProgramUpdate,
 } from "./export/exportedProgram.ts";
 export { exportProgram, type ExportOptions } from "./export/exportProgram.ts";
+export {
+  type DecompositionTable,
+  getIsolatedGraphmodule,
+  makeFx,
+  type MakeFxOptions,
+} from "./export/makeFx.ts";
+export {
+  decompose,
+  DecompositionInterpreter,
+  type DecompositionInterpreterOptions,
+  selectiveDecompose,
+  type SelectiveDecomposeOptions,
+} from "./export/decompositionInterpreter.ts";
+export * as func from "./export/func.ts";
+export type { Decomposition } from "./export/makeFxTracer.ts";
 export { type Condition, guard, type Size, TracedNumber } from "./export/traced.ts";
 export { programOf } from "./export/ofGraphModule.ts";
 export { type DataclassOptions, registerDataclass } from "./export/registerDataclass.ts";

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { resolveOperator } from "../engine/dispatch.ts";
+import { type ResolvedCall, resolveOperator } from "../engine/dispatch.ts";
 import { type AutocastMode, type OperatorRecorder, recordingOperators } from "../engine/recorder.ts";
 import { fxError } from "../base/errors.ts";
 import { nameResults } from "../base/results.ts";
@@ -103,7 +103,7 @@ export class ExportTracer extends Tracer implements OperatorRecorder {
 
   /** Records what the module does. */
   override trace(root: Traceable): Graph {
-    const lift = (made: Tensor, isDetached: boolean): Tensor => this.#literal(made, isDetached);
+    const lift = (made: Tensor, isDetached: boolean): Tensor => this.liftLiteral(made, isDetached);
     return recordingOperators(this, () => observeLiterals(lift, () => super.trace(root)));
   }
 
@@ -214,6 +214,38 @@ export class ExportTracer extends Tracer implements OperatorRecorder {
     const [, target, [results, index]] = call;
     if (target === "operator.getitem" && Array.isArray(results)) return results[index as number] as TracedValue;
     return super.createProxy(...call);
+  }
+
+  /** What a tensor becomes that is made of numbers in the source. */
+  protected liftLiteral(made: Tensor, isDetached: boolean): Tensor {
+    const copy = this.callOperator("aten.lift_fresh_copy", [made], {}) as Tensor;
+    return isDetached ? (this.callOperator("aten.detach_", [copy], {}) as Tensor) : copy;
+  }
+
+  /** What is recorded in the place of a call, and the value of that; undefined where the call itself is. */
+  protected replaced(_call: ResolvedCall): { readonly value: unknown } | undefined {
+    return undefined;
+  }
+
+  /** What the call of an overload gives, as notes of nodes tell it. */
+  protected inferred({ name, args, kwargs }: ResolvedCall): Val {
+    const known = mapValues(kwargs, (it) => this.#known(it));
+    const results = this.#infer(
+      name,
+      args.map((it) => this.#known(it)),
+      known,
+    );
+    return asVal(results, "list");
+  }
+
+  /** What is known of a value in terms of the symbols that are left. */
+  protected simplified(val: Val): Val {
+    return this.#shapes.simplify(val);
+  }
+
+  /** The traced value of an expression of sizes; a number where it is one. */
+  protected numberAt(expr: SymExpr): unknown {
+    return this.#numbers.number(expr);
   }
 
   /** Notes what control flow gives: calls of functions with graphs. */
@@ -343,6 +375,8 @@ export class ExportTracer extends Tracer implements OperatorRecorder {
       const { dtype } = call.kwargs;
       return writeOut(this, name, given, dtype === undefined ? named : { ...named, dtype });
     }
+    const instead = this.replaced(call);
+    if (instead !== undefined) return instead.value;
     const kwargs = withFactoryDefaults(name, call.name, call.kwargs);
     const positional = call.args.map((it) => this.createArg(it));
     const keywords = mapValues(kwargs, (it) => this.createArg(it)) as Record<string, ArgInput>;
@@ -425,11 +459,6 @@ export class ExportTracer extends Tracer implements OperatorRecorder {
     const count = (this.#callsOf.get(packet) ?? 0) + 1;
     this.#callsOf.set(packet, count);
     node.meta.set("torch_fn", [`${packet}_${count}`, `function.${packet}`]);
-  }
-
-  #literal(made: Tensor, isDetached: boolean): Tensor {
-    const copy = this.callOperator("aten.lift_fresh_copy", [made], {}) as Tensor;
-    return isDetached ? (this.callOperator("aten.detach_", [copy], {}) as Tensor) : copy;
   }
 
   #liftConstant(tensor: Tensor): Node {

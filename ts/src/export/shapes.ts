@@ -107,6 +107,11 @@ export class ShapeSession implements Disposable {
     return (this.#engine.hint(expr) ?? undefined) as number | boolean | undefined;
   }
 
+  /** A value in terms of the symbols that are left: those that are known to be equal, or to be numbers, are replaced. */
+  simplify<T extends Val>(value: T): T {
+    return (this.#engine.replace([value]) as readonly unknown[])[0] as T;
+  }
+
   /** Takes this to hold: `torch._check`. A condition on sizes of inputs is a guard, any other is asserted by the program. */
   check(condition: SymExpr | boolean, message?: string, place?: string): void {
     if (condition === true) return;

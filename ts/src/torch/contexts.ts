@@ -12,6 +12,7 @@ import type { AutocastMode } from "../engine/recorder.ts";
 import { fxError } from "../base/errors.ts";
 import { DTypeArg } from "../base/values.ts";
 import { checkOptions } from "../base/given.ts";
+import { defineFunction } from "../functions/table.ts";
 
 /** A context that was entered. Disposing of it leaves it. */
 export interface Context {
@@ -140,6 +141,11 @@ export function isAutocastEnabled(deviceType = "cuda"): boolean {
 export function getAutocastDtype(deviceType: string): DTypeArg {
   return new DTypeArg(autocastOf(deviceType)?.dtype ?? defaultDtype(deviceType));
 }
+
+/** What graphs before autograd hold: it says what holds from here on. */
+defineFunction("torch._C._set_grad_enabled", (isEnabled: boolean) => void setGradients(isEnabled), {
+  signature: "(arg, /)",
+});
 
 function gradients(isEnabled: boolean): () => void {
   const before = areGradientsEnabled();

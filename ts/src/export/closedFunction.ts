@@ -1,0 +1,142 @@
+/**
+ * Functions on tensors as graphs of which everything that they use is an input: what transforms of functions work on.
+ *
+ * @module
+ */
+import { defaultDecompositions, type ExportedProgram } from "./exportedProgram.ts";
+import { withoutModes } from "../engine/modes.ts";
+import { recordingOperators } from "../engine/recorder.ts";
+import { tensorVal } from "../engine/tensorMetadata.ts";
+import { callFunction } from "../functions/table.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
+import { type Arg, argValue, isNode } from "../graph/args.ts";
+import type { Graph } from "../graph/graph.ts";
+import type { Node } from "../graph/node.ts";
+import { TensorMeta, type Val } from "../graph/val.ts";
+import type { Module } from "../nn/module.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import type { Inputs } from "../trace/inputs.ts";
+import { type PytreeSpec, treeFlatten } from "../trace/pytree.ts";
+import type { Traceable } from "../trace/tracer.ts";
+import { isComposite } from "./dispatchFacts.ts";
+import { replaceModes } from "./exportPasses.ts";
+import { MakeFxTracer } from "./makeFxTracer.ts";
+import { ShapeSession } from "./shapes.ts";
+import { TracedTensor } from "./traced.ts";
+
+/** What is known of a tensor, be it one of a trace. */
+export function metaOf(tensor: Tensor): TensorMeta {
+  return tensor instanceof TracedTensor ? tensor.meta : tensorVal(tensor);
+}
+
+/** A function as a graph. */
+export interface ClosedFunction {
+  readonly graph: Graph;
+  readonly module: GraphModule;
+  /** The inputs for the leaves of the arguments that are tensors. */
+  readonly inputs: readonly Node[];
+  /** Tensors of the function's surroundings, and the inputs that they are. */
+  readonly free: ReadonlyMap<Node, Tensor>;
+  /** What it gives: nodes, or values that are no tensors. */
+  readonly results: readonly unknown[];
+  readonly outSpec: PytreeSpec;
+}
+
+/** Records what it uses of its surroundings as inputs. */
+class ClosureTracer extends MakeFxTracer {
+  readonly free = new Map<Tensor, Node>();
+
+  protected override createTensorArg(tensor: Tensor): Arg {
+    if (tensor instanceof TracedTensor && this.reaches(tensor.node)) return super.createTensorArg(tensor);
+    let node = this.free.get(tensor);
+    if (node === undefined) {
+      const val = new TensorMeta({ ...metaOf(tensor), requiresGrad: false });
+      node = this.inOutermost(() => {
+        const last = this.graph.findNodes({ op: "placeholder" }).at(-1);
+        const make = (): Node => this.placeholder(`free_${this.free.size}`, val);
+        return last === undefined
+          ? this.graph.insertingBefore(this.graph.first, make)
+          : this.graph.insertingAfter(last, make);
+      });
+      this.free.set(tensor, node);
+    }
+    return this.adopt(node);
+  }
+}
+
+/**
+ * Traces a function. Of tensors among the leaves of its arguments it is enough what is known of them; those require a gradient that
+ * are wanted.
+ */
+export function closed(
+  f: (...leaves: unknown[]) => unknown,
+  leaves: readonly unknown[],
+  isWanted: (at: number) => boolean,
+): ClosedFunction {
+  const vals = leaves.map((it, at) => {
+    const meta = it instanceof Tensor ? metaOf(it) : it;
+    return meta instanceof TensorMeta ? new TensorMeta({ ...meta, requiresGrad: isWanted(at) }) : (it as Val);
+  });
+  const tensors = vals.flatMap((it, at) => (it instanceof TensorMeta ? [at] : []));
+  using shapes = new ShapeSession(tensors.map((at) => ({ source: "L", value: vals[at] as Val })));
+  const inputs: Node[] = [];
+  let outSpec: PytreeSpec | undefined;
+  const create = (tracer: MakeFxTracer): Inputs => {
+    const args = leaves.map((it, at) => {
+      if (!(vals[at] instanceof TensorMeta)) return it;
+      const node = tracer.placeholder(`arg_${at}`, vals[at] as Val);
+      inputs.push(node);
+      return tracer.proxy(node);
+    });
+    return {
+      run: (fn) => {
+        const [results, spec] = treeFlatten(fn(...args));
+        outSpec = spec;
+        return results;
+      },
+      finish: () => {},
+    };
+  };
+  const tracer = new ClosureTracer(shapes, create, { decompositions: new Map(), isPreDispatch: true, mode: "fake" });
+  const graph = recordingOperators(undefined, () => withoutModes(() => tracer.trace(f as Traceable)));
+  const module = tracer.moduleOf(graph, "GraphModule");
+  replaceModes(module);
+  const [results] = (module.graph.outputNode()?.args ?? []) as unknown as [readonly unknown[]];
+  const free = new Map(Array.from(tracer.free, ([tensor, node]) => [node, tensor]));
+  return { graph: module.graph, module, inputs, free, results, outSpec: outSpec as PytreeSpec };
+}
+
+/** The operators that nothing below autograd sees. */
+export function compositeOperators(): Set<string> {
+  return new Set([...defaultDecompositions()].filter((it) => isComposite(it.replace(/^torch\.ops\./, ""))));
+}
+
+/** Computes nodes of a graph from those that are known, which become more by it. */
+export function evaluate(graph: Graph, module: Module, wanted: readonly Node[], known: Map<Node, unknown>): void {
+  const needed = new Set(wanted);
+  for (const node of Array.from(graph.nodes).toReversed()) {
+    if (needed.has(node) && !known.has(node)) for (const it of node.allInputNodes) needed.add(it);
+  }
+  const valueOf = (node: Node): unknown => known.get(node);
+  for (const node of graph.nodes) {
+    if (!needed.has(node) || known.has(node)) continue;
+    const args = node.args.map((it) => (isNode(it) ? valueOf(it) : argValue(it, valueOf)));
+    const kwargs = Object.fromEntries(
+      Object.entries(node.kwargs).map(([key, it]) => [key, isNode(it) ? valueOf(it) : argValue(it as Arg, valueOf)]),
+    );
+    if (node.op === "get_attr") known.set(node, attributeOf(module, node.target));
+    // Nothing writes to what these graphs compute, so that a detached value need not be another one.
+    else if (node.target === "torch.ops.aten.detach.default") known.set(node, args[0]);
+    else known.set(node, callFunction(node.target, { args, kwargs }));
+  }
+}
+
+function attributeOf(module: Module, path: string): unknown {
+  const attribute = module.findAttribute(path);
+  return attribute?.kind === "module" ? attribute.module : attribute?.tensor;
+}
+
+/** The inputs of a program, in their order. */
+export function inputsOf(program: ExportedProgram): Node[] {
+  return program.graph.findNodes({ op: "placeholder" });
+}

@@ -1,0 +1,519 @@
+/**
+ * Gradients of functions: `torch.func.grad`, `vjp`, `jvp` and what is made of them.
+ *
+ * A function is traced, the engine makes the joint graph of it and its gradients, and that is run: on tensors, or in a trace
+ * around, which records it.
+ *
+ * @module
+ */
+import { FxError, fxError } from "../base/errors.ts";
+import { checkFunction, checkGiven, checkOptions } from "../base/given.ts";
+import { callOperator } from "../engine/dispatch.ts";
+import { isNode, tuple } from "../graph/args.ts";
+import type { Node } from "../graph/node.ts";
+import { TensorMeta } from "../graph/val.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import { type PytreeSpec, treeFlatten, treeUnflatten } from "../trace/pytree.ts";
+import { type ClosedFunction, closed, compositeOperators, evaluate, inputsOf } from "./closedFunction.ts";
+import type { ExportedProgram } from "./exportedProgram.ts";
+import { typeName } from "./moduleInputs.ts";
+import { programOfValues } from "./singleCall.ts";
+
+type AnyFunction = (...args: never[]) => unknown;
+
+/** Which arguments {@link grad} is about. */
+export interface GradOptions {
+  /** The places of the arguments, the first by default. With an array, the gradients are an array. */
+  readonly argnums?: number | readonly number[];
+  /** Whether the function gives an array of its output and of something else, which is given back. */
+  readonly hasAux?: boolean;
+}
+
+/** The gradient of what nothing depends on. */
+class Unreached {
+  readonly input: Node;
+
+  constructor(input: Node) {
+    this.input = input;
+  }
+}
+
+/** What of a function was differentiated. */
+interface Joint {
+  readonly program: ExportedProgram;
+  /** What is known of it: inputs that are arguments or surroundings. */
+  readonly known: Map<Node, unknown>;
+  /** The inputs for what gradients of results are multiplied with. */
+  readonly cotangents: readonly Node[];
+  readonly results: readonly unknown[];
+  /** The gradient of each wanted leaf. */
+  readonly gradients: readonly (Node | Unreached)[];
+  readonly outSpec: PytreeSpec;
+}
+
+/**
+ * The gradient of a function that gives one number: `torch.func.grad`. It may be taken again, inside of other transforms, and within
+ * {@link makeFx}.
+ *
+ * @example
+ * ```ts
+ * func.grad((x: Tensor) => x.sin().sum())(x); // x.cos()
+ * func.grad(func.grad((x: Tensor) => x.mul(x).mul(x)))(tensor(2.5));
+ * ```
+ */
+export function grad<A extends readonly unknown[]>(
+  f: (...args: A) => unknown,
+  options: GradOptions = {},
+): (...args: A) => unknown {
+  checkFunction("grad", "f", f);
+  const both = gradAndValue(f, options);
+  return (...args) => {
+    const [gradients, value] = both(...args);
+    return options.hasAux === true ? [gradients, (value as readonly unknown[])[1]] : gradients;
+  };
+}
+
+/**
+ * The gradient of a function that gives one number, and that number: `torch.func.grad_and_value`.
+ *
+ * @example
+ * ```ts
+ * const [gradient, loss] = func.gradAndValue((w: Tensor) => F.mseLoss(x.matmul(w), y))(w);
+ * ```
+ */
+export function gradAndValue<A extends readonly unknown[]>(
+  f: (...args: A) => unknown,
+  options: GradOptions = {},
+): (...args: A) => [gradients: unknown, value: unknown] {
+  checkFunction("gradAndValue", "f", f);
+  checkOptions("gradAndValue", options, ["argnums", "hasAux"]);
+  const { argnums = 0, hasAux = false } = options;
+  return (...args) => {
+    const places = placesOf(argnums, args.length);
+    const call = flatCall(args, places);
+    const run = (...leaves: unknown[]): unknown => {
+      const result = untyped(f)(...call.arguments(leaves));
+      return [checkedScalar(hasAux ? outputOf(result) : result), hasAux ? (result as readonly unknown[])[1] : null];
+    };
+    const joint = differentiated(run, call, false);
+    const values = valuesOf(joint, joint.known, [...joint.results, ...joint.gradients]);
+    const [value, aux] = treeUnflatten(values.slice(0, joint.results.length), joint.outSpec) as [unknown, unknown];
+    const gradients = call.gradients(values.slice(joint.results.length));
+    const asked = typeof argnums === "number" ? gradients[0] : gradients;
+    return [asked, hasAux ? [value, aux] : value];
+  };
+}
+
+/** How {@link vjp} takes the function. */
+export interface VjpOptions {
+  /** Whether the function gives an array of its output and of something else, which is given back. */
+  readonly hasAux?: boolean;
+}
+
+/**
+ * What a function gives, and a function that takes gradients of that to gradients of the arguments: `torch.func.vjp`. It gives an array
+ * with one item for each argument.
+ *
+ * @example
+ * ```ts
+ * const [y, pullBack] = func.vjp((x: Tensor) => x.sin(), [x]);
+ * const [gradient] = pullBack(torch.onesLike(y));
+ * ```
+ */
+export function vjp(
+  f: AnyFunction,
+  primals: readonly unknown[],
+  options: VjpOptions = {},
+): [output: unknown, pullBack: (cotangents: unknown) => unknown[], aux?: unknown] {
+  checkFunction("vjp", "f", f);
+  checkGiven("vjp", Array.isArray(primals), "an array of arguments behind the function");
+  checkOptions("vjp", options, ["hasAux"]);
+  const { hasAux = false } = options;
+  const call = flatCall(primals, [...primals.keys()]);
+  let auxSpec: PytreeSpec | undefined;
+  let nOutputs = 0;
+  const run = (...leaves: unknown[]): unknown => {
+    const result = untyped(f)(...call.arguments(leaves));
+    if (!hasAux) return result;
+    const [output, aux] = [outputOf(result), (result as readonly unknown[])[1]];
+    auxSpec = treeFlatten(aux)[1];
+    nOutputs = treeFlatten(output)[0].length;
+    return [output, aux];
+  };
+  const joint = differentiated(run, call, true, () => (hasAux ? nOutputs : undefined));
+  const results = valuesOf(joint, joint.known, joint.results);
+  const whole = treeUnflatten(results, joint.outSpec);
+  const output = hasAux ? (whole as readonly unknown[])[0] : whole;
+  const [leaves, outSpec] = treeFlatten(output);
+  const pullBack = (cotangents: unknown): unknown[] => {
+    const [given, spec] = treeFlatten(cotangents);
+    if (!sameStructure(spec, outSpec)) {
+      throw fxError(
+        "InputStructure",
+        `Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. cotangents: ${spec}, primal output: ${outSpec}`,
+      );
+    }
+    for (const [at, it] of given.entries()) checkCotangent(at, it, leaves[at]);
+    const known = new Map(joint.known);
+    for (const [at, node] of joint.cotangents.entries()) known.set(node, given[at]);
+    return call.gradients(valuesOf(joint, known, joint.gradients));
+  };
+  return auxSpec === undefined ? [output, pullBack] : [output, pullBack, (whole as readonly unknown[])[1]];
+}
+
+/**
+ * What a function gives, and how that changes where its arguments change by `tangents`: `torch.func.jvp`. It is the gradient of
+ * {@link vjp} in what that takes, so that it needs second derivatives where PyTorch goes forward once.
+ *
+ * @example
+ * ```ts
+ * const [y, change] = func.jvp((x: Tensor) => x.sin(), [x], [torch.onesLike(x)]);
+ * ```
+ */
+export function jvp(
+  f: AnyFunction,
+  primals: readonly unknown[],
+  tangents: readonly unknown[],
+): [output: unknown, tangents: unknown] {
+  checkFunction("jvp", "f", f);
+  const tupled = "E.g. it should be valid to call f(*primals).";
+  if (!Array.isArray(primals)) {
+    throw fxError("InputStructure", `jvp(f, primals, tangents): Expected primals to be a tuple. ${tupled}`);
+  }
+  const [given, spec] = treeFlatten(primals);
+  const [changes, changeSpec] = treeFlatten(tangents);
+  if (!sameStructure(spec, changeSpec)) {
+    throw fxError(
+      "InputStructure",
+      `jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure ${spec} and tangents with structure ${changeSpec}`,
+    );
+  }
+  for (const [at, it] of changes.entries()) checkTangent(it as Tensor, given[at] as Tensor);
+  const [output, pullBack] = vjp(f, primals);
+  const [leaves, outSpec] = treeFlatten(output);
+  const zeros = leaves.map((it) => callOperator("aten.zeros_like", [it]));
+  // What is pulled back is linear, so that it does not matter where its gradient is taken.
+  const [, push] = vjp((...cotangents: never[]) => pullBack(treeUnflatten(cotangents, outSpec)), zeros);
+  return [output, treeUnflatten(push([...tangents]), outSpec)];
+}
+
+/** Which argument {@link jacrev} and {@link jacfwd} are about. */
+export interface JacobianOptions {
+  /** The place of the argument, the first by default. */
+  readonly argnums?: number;
+}
+
+/**
+ * The derivative of each element of a tensor by each element of an argument, one row of the result at a time: `torch.func.jacrev`. Its
+ * sizes are those of the result and then those of the argument.
+ *
+ * @example
+ * ```ts
+ * func.jacrev((x: Tensor) => x.sin())(x); // x.cos() on the diagonal
+ * ```
+ */
+export function jacrev<A extends readonly unknown[]>(
+  f: (...args: A) => Tensor,
+  options: JacobianOptions = {},
+): (...args: A) => Tensor {
+  checkFunction("jacrev", "f", f);
+  checkOptions("jacrev", options, ["argnums"]);
+  const { argnums = 0 } = options;
+  return (...args) => {
+    const [output, pullBack] = vjp(ofOne(f, args, argnums), [args[argnums]]);
+    const rows = unitsLike(output as Tensor).map((unit) => pullBack(unit)[0] as Tensor);
+    return stacked(rows, 0, [...(output as Tensor).shape, ...(args[argnums] as Tensor).shape]);
+  };
+}
+
+/**
+ * The derivative of each element of a tensor by each element of an argument, one column at a time: `torch.func.jacfwd`.
+ *
+ * @example
+ * ```ts
+ * func.jacfwd((x: Tensor) => x.sin())(x);
+ * ```
+ */
+export function jacfwd<A extends readonly unknown[]>(
+  f: (...args: A) => Tensor,
+  options: JacobianOptions = {},
+): (...args: A) => Tensor {
+  checkFunction("jacfwd", "f", f);
+  checkOptions("jacfwd", options, ["argnums"]);
+  const { argnums = 0 } = options;
+  return (...args) => {
+    const input = args[argnums] as Tensor;
+    const columns = unitsLike(input).map((unit) => jvp(ofOne(f, args, argnums), [input], [unit])[1] as Tensor);
+    return stacked(columns, -1, [...(columns[0]?.shape ?? []), ...input.shape]);
+  };
+}
+
+/**
+ * The second derivatives of a function that gives one number: `torch.func.hessian`.
+ *
+ * @example
+ * ```ts
+ * func.hessian((x: Tensor) => x.mul(x).sum())(x); // 2 on the diagonal
+ * ```
+ */
+export function hessian<A extends readonly unknown[]>(
+  f: (...args: A) => Tensor,
+  options: JacobianOptions = {},
+): (...args: A) => Tensor {
+  checkFunction("hessian", "f", f);
+  checkOptions("hessian", options, ["argnums"]);
+  return jacfwd(jacrev(f, options), options);
+}
+
+/** A call on the leaves of its arguments. */
+interface FlatCall {
+  readonly leaves: readonly unknown[];
+  /** The leaves that are differentiated by. */
+  readonly wanted: readonly number[];
+  arguments(leaves: readonly unknown[]): unknown[];
+  /** What the arguments that are differentiated by have for gradients. */
+  gradients(ofWanted: readonly unknown[]): unknown[];
+}
+
+function flatCall(args: readonly unknown[], places: readonly number[]): FlatCall {
+  const trees = args.map((it) => treeFlatten(it));
+  const starts: number[] = [];
+  let count = 0;
+  for (const [leaves] of trees) {
+    starts.push(count);
+    count += leaves.length;
+  }
+  const leaves = trees.flatMap(([it]) => it);
+  const wanted = places.flatMap((place) => (trees[place]?.[0] ?? []).map((_, at) => (starts[place] ?? 0) + at));
+  for (const at of wanted) {
+    if (leaves[at] instanceof Tensor) continue;
+    throw fxError("InputType", `Thing passed to transform API must be Tensor, got ${typeName(leaves[at])}`);
+  }
+  return {
+    leaves,
+    wanted,
+    arguments: (given) =>
+      trees.map(([it, spec], at) => treeUnflatten(given.slice(starts[at], (starts[at] ?? 0) + it.length), spec)),
+    gradients(ofWanted) {
+      let at = 0;
+      return places.map((place) => {
+        const [it, spec] = trees[place] as (typeof trees)[number];
+        at += it.length;
+        return treeUnflatten(ofWanted.slice(at - it.length, at), spec);
+      });
+    },
+  };
+}
+
+/** Differentiates a function: by its result, which is the first leaf, or by what cotangents make of its first results. */
+function differentiated(
+  run: (...leaves: unknown[]) => unknown,
+  call: FlatCall,
+  hasCotangents: boolean,
+  countOutputs: () => number | undefined = () => undefined,
+): Joint {
+  const wanted = new Set(call.wanted);
+  const fn = closed(run, call.leaves, (at) => wanted.has(at));
+  const nOutputs = countOutputs() ?? fn.results.length;
+  const { graph } = fn;
+  const output = graph.outputNode() as Node;
+  const outputs = hasCotangents ? fn.results.slice(0, nOutputs) : [];
+  for (const it of outputs) {
+    if (isNode(it)) continue;
+    throw fxError(
+      "InputType",
+      `vjp(f, *primals): Expected f(*primals) to return only tensors, got unsupported type ${typeName(it)}`,
+    );
+  }
+  const cotangents = outputs.map((it, at) => cotangentOf(fn, it as Node, at));
+  const loss = hasCotangents ? weightedSum(fn, outputs as readonly Node[], cotangents) : (fn.results[0] as Node);
+  const detached = graph.insertingBefore(output, () =>
+    fn.results.map((it) => (isNode(it) ? callOn(fn, "torch.ops.aten.detach.default", [it], it) : it)),
+  );
+  const nodes = detached.filter((it): it is Node => isNode(it));
+  output.args = [tuple(loss, ...nodes)];
+  const places = tensorPlaces(call.leaves);
+  const { joint, unreached } = jointOf(fn, [loss, ...nodes]);
+  const known = new Map<Node, unknown>();
+  const inputs = inputsOf(joint);
+  const before = graph.findNodes({ op: "placeholder" });
+  const now = (node: Node): Node => inputs[before.indexOf(node)] as Node;
+  for (const [at, node] of fn.inputs.entries()) known.set(now(node), call.leaves[places[at] as number]);
+  for (const [node, tensor] of fn.free) known.set(now(node), tensor);
+  const given = (joint.graph.outputNode()?.args[0] ?? []) as unknown as readonly unknown[];
+  const specs = joint.graphSignature.outputSpecs;
+  const gradientOf = (at: number): Node | Unreached => {
+    const input = fn.inputs[places.indexOf(at)] as Node;
+    if (unreached.has(input.name)) return new Unreached(now(input));
+    const place = specs.findIndex((it) => it.kind === "GRADIENT_TO_USER_INPUT" && it.target === input.name);
+    return given[place] as Node;
+  };
+  const results = given.filter((_, at) => /^(?:USER|LOSS)_OUTPUT$/.test(specs[at]?.kind ?? "")).slice(1);
+  let at = 0;
+  return {
+    program: joint,
+    known,
+    cotangents: cotangents.map(now),
+    results: detached.map((it) => (isNode(it) ? results[at++] : it)),
+    gradients: call.wanted.map(gradientOf),
+    outSpec: fn.outSpec,
+  };
+}
+
+function tensorPlaces(leaves: readonly unknown[]): number[] {
+  return leaves.flatMap((it, at) => (it instanceof Tensor ? [at] : []));
+}
+
+/** The joint program, and the inputs that the loss does not depend on. */
+function jointOf(fn: ClosedFunction, results: readonly Node[]): { joint: ExportedProgram; unreached: Set<string> } {
+  const unreached = new Set<string>();
+  const table = compositeOperators();
+  for (;;) {
+    const program = programOfValues(fn.module, results);
+    try {
+      return { joint: program.exportForwardBackward({ jointLossIndex: 0, table }), unreached };
+    } catch (error) {
+      if (!(error instanceof FxError) || error.kind !== "InvalidArgument") throw error;
+      const wanted = fn.inputs.filter((it) => (it.meta.get("val") as TensorMeta).requiresGrad);
+      const without = error.reason.startsWith("Found a parameter")
+        ? wanted.filter((it) => it.name === error.node)
+        : wanted;
+      if (without.length === 0 || (without === wanted && !/requires? (?:no )?grad/i.test(error.reason))) {
+        if (wanted.length > 0) throw error;
+        return { joint: program.runDecompositions(table), unreached };
+      }
+      for (const it of without) {
+        unreached.add(it.name);
+        it.meta.set("val", new TensorMeta({ ...(it.meta.get("val") as TensorMeta), requiresGrad: false }));
+      }
+      if (without.length === wanted.length)
+        return { joint: programOfValues(fn.module, results).runDecompositions(table), unreached };
+    }
+  }
+}
+
+function cotangentOf({ graph }: ClosedFunction, result: Node, at: number): Node {
+  const last = graph.findNodes({ op: "placeholder" }).at(-1) as Node;
+  const node = graph.insertingAfter(last, () => graph.placeholder(`cotangent_${at}`));
+  node.meta.set("val", new TensorMeta({ ...(result.meta.get("val") as TensorMeta), requiresGrad: false }));
+  return node;
+}
+
+/** The sum of results times cotangents, whose gradients are those that the cotangents make. */
+function weightedSum(fn: ClosedFunction, results: readonly Node[], cotangents: readonly Node[]): Node {
+  const output = fn.graph.outputNode() as Node;
+  return fn.graph.insertingBefore(output, () => {
+    const sums = results.map((it, at) => {
+      const product = callOn(fn, "torch.ops.aten.mul.Tensor", [it, cotangents[at] as Node], it);
+      return callOn(fn, "torch.ops.aten.sum.default", [product], it, []);
+    });
+    return sums.reduce((sum, it) => callOn(fn, "torch.ops.aten.add.Tensor", [sum, it], it));
+  });
+}
+
+/** A call that gives what another node does, or a number of its dtype. */
+function callOn(
+  { graph }: ClosedFunction,
+  target: string,
+  args: readonly Node[],
+  like: Node,
+  sizes?: readonly number[],
+): Node {
+  const node = graph.callFunction(target, [...args]);
+  const meta = like.meta.get("val") as TensorMeta;
+  node.meta.set("val", sizes === undefined ? meta : new TensorMeta({ ...meta, sizes, strides: [] }));
+  return node;
+}
+
+function valuesOf(joint: Joint, known: Map<Node, unknown>, asked: readonly unknown[]): unknown[] {
+  const { graphModule } = joint.program;
+  evaluate(
+    graphModule.graph,
+    graphModule,
+    asked.filter((it): it is Node => isNode(it)),
+    known,
+  );
+  return asked.map((it) => {
+    if (isNode(it)) return known.get(it);
+    return it instanceof Unreached ? callOperator("aten.zeros_like", [known.get(it.input)]) : it;
+  });
+}
+
+function placesOf(argnums: number | readonly number[], count: number): number[] {
+  const places = typeof argnums === "number" ? [argnums] : [...argnums];
+  return places.map((it) => {
+    if (!Number.isInteger(it) || it >= count || it < -count) {
+      throw fxError("IndexOutOfRange", `Got argnum=${it}, but only ${count} positional inputs`);
+    }
+    return it < 0 ? it + count : it;
+  });
+}
+
+function outputOf(result: unknown): unknown {
+  if (Array.isArray(result) && result.length === 2) return result[0] as unknown;
+  throw fxError(
+    "InputStructure",
+    "grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) if has_aux is True",
+  );
+}
+
+function checkedScalar(value: unknown): unknown {
+  if (!(value instanceof Tensor)) {
+    throw fxError(
+      "InputType",
+      `grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got ${typeName(value)}`,
+    );
+  }
+  if (value.ndim === 0) return value;
+  throw fxError(
+    "InputShape",
+    `grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with ${value.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?`,
+  );
+}
+
+function checkCotangent(at: number, given: unknown, output: unknown): void {
+  const [has, wants] = [given, output].map((it) => (it instanceof Tensor ? `[${it.shape.join(", ")}]` : "nothing"));
+  if (has === wants) return;
+  throw fxError(
+    "InputShape",
+    `Mismatch in shape: grad_output[${at}] has a shape of torch.Size(${has}) and output[${at}] has a shape of torch.Size(${wants}).`,
+  );
+}
+
+function checkTangent(tangent: Tensor, primal: Tensor): void {
+  const [has, wants] = [tangent, primal].map((it) => `[${it.shape.join(", ")}]`);
+  if (has === wants) return;
+  throw fxError(
+    "InputShape",
+    `Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor is of size ${wants} while the given forward gradient is of size ${has}.`,
+  );
+}
+
+/** A list stands for a tuple. */
+function sameStructure(a: PytreeSpec, b: PytreeSpec): boolean {
+  return `${a}`.replaceAll("tuple(", "list(") === `${b}`.replaceAll("tuple(", "list(");
+}
+
+function untyped(f: AnyFunction): (...args: unknown[]) => unknown {
+  return f as unknown as (...args: unknown[]) => unknown;
+}
+
+/** The function of one of its arguments. */
+function ofOne(f: AnyFunction, args: readonly unknown[], place: number): AnyFunction {
+  return (it: unknown) => untyped(f)(...args.toSpliced(place, 1, it));
+}
+
+/** Tensors of a tensor's sizes with one 1, in the order of its elements. */
+function unitsLike(tensor: Tensor): Tensor[] {
+  const count = tensor.numel();
+  const options = { dtype: tensor.dtype };
+  const rows = callOperator("aten.eye", [count], options) as Tensor;
+  return Array.from(
+    { length: count },
+    (_, at) => callOperator("aten.reshape", [callOperator("aten.select", [rows, 0, at]), [...tensor.shape]]) as Tensor,
+  );
+}
+
+function stacked(parts: readonly Tensor[], dim: number, sizes: readonly number[]): Tensor {
+  return callOperator("aten.reshape", [callOperator("aten.stack", [[...parts], dim]), [...sizes]]) as Tensor;
+}
