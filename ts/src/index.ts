@@ -114,6 +114,7 @@ export { EditableGraph, type NodeQuery } from "./graph/editableGraph.ts";
 export { type CopyOptions, Graph } from "./graph/graph.ts";
 export { functionNamed } from "./functions/table.ts";
 export { GraphHooks, type NodeHook, type ReplaceHook } from "./graph/hooks.ts";
+export * as traceback from "./graph/traceback.ts";
 export { hasSideEffect } from "./graph/impure.ts";
 export type { InsertScope } from "./graph/insertPoint.ts";
 export { type LastUses, lastUses } from "./graph/lastUse.ts";

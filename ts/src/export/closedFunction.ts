@@ -7,13 +7,11 @@ import { defaultDecompositions, type ExportedProgram } from "./exportedProgram.t
 import { withoutModes } from "../engine/modes.ts";
 import { recordingOperators } from "../engine/recorder.ts";
 import { tensorVal } from "../engine/tensorMetadata.ts";
-import { callFunction } from "../functions/table.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
-import { type Arg, argValue, isNode } from "../graph/args.ts";
+import type { Arg } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
 import { TensorMeta, type Val } from "../graph/val.ts";
-import type { Module } from "../nn/module.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import type { Inputs } from "../trace/inputs.ts";
 import { type PytreeSpec, treeFlatten } from "../trace/pytree.ts";
@@ -109,31 +107,6 @@ export function closed(
 /** The operators that nothing below autograd sees. */
 export function compositeOperators(): Set<string> {
   return new Set([...defaultDecompositions()].filter((it) => isComposite(it.replace(/^torch\.ops\./, ""))));
-}
-
-/** Computes nodes of a graph from those that are known, which become more by it. */
-export function evaluate(graph: Graph, module: Module, wanted: readonly Node[], known: Map<Node, unknown>): void {
-  const needed = new Set(wanted);
-  for (const node of Array.from(graph.nodes).toReversed()) {
-    if (needed.has(node) && !known.has(node)) for (const it of node.allInputNodes) needed.add(it);
-  }
-  const valueOf = (node: Node): unknown => known.get(node);
-  for (const node of graph.nodes) {
-    if (!needed.has(node) || known.has(node)) continue;
-    const args = node.args.map((it) => (isNode(it) ? valueOf(it) : argValue(it, valueOf)));
-    const kwargs = Object.fromEntries(
-      Object.entries(node.kwargs).map(([key, it]) => [key, isNode(it) ? valueOf(it) : argValue(it as Arg, valueOf)]),
-    );
-    if (node.op === "get_attr") known.set(node, attributeOf(module, node.target));
-    // Nothing writes to what these graphs compute, so that a detached value need not be another one.
-    else if (node.target === "torch.ops.aten.detach.default") known.set(node, args[0]);
-    else known.set(node, callFunction(node.target, { args, kwargs }));
-  }
-}
-
-function attributeOf(module: Module, path: string): unknown {
-  const attribute = module.findAttribute(path);
-  return attribute?.kind === "module" ? attribute.module : attribute?.tensor;
 }
 
 /** The inputs of a program, in their order. */

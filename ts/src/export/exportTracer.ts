@@ -186,11 +186,16 @@ export class ExportTracer extends Tracer implements OperatorRecorder {
     return () => void this.#boundary("torch.amp.autocast_mode._exit_autocast", [entered]);
   }
 
+  /** What is kept of the node that runs. */
+  protected get preserved(): readonly string[] {
+    return PRESERVED;
+  }
+
   /** What a graph does that is exported again comes from where its nodes came from, as PyTorch has it. */
   override createNode(...call: Parameters<Tracer["createNode"]>): Node {
     const node = super.createNode(...call);
     const from = call[0] === "placeholder" ? undefined : runningNode();
-    for (const key of from === undefined ? [] : PRESERVED) {
+    for (const key of from === undefined ? [] : this.preserved) {
       const note = from?.meta.get(key);
       if (note !== undefined) node.meta.set(key, note);
     }

@@ -37,7 +37,7 @@ import { followSignature } from "./followSignature.ts";
 import { GraphSignature } from "./signature.ts";
 import { relift } from "./relift.ts";
 import { flattenCall, unflatten } from "./tree.ts";
-import { unlift } from "./unlift.ts";
+import { notingSources, unlift } from "./unlift.ts";
 import { verifiersOf } from "./verifier.ts";
 import { checkGiven, checkOptions } from "../base/given.ts";
 
@@ -449,7 +449,7 @@ export class ExportedProgram implements Disposable {
    */
   runDecompositions(table?: ReadonlySet<string>): ExportedProgram {
     const operators = namesOf("runDecompositions", table);
-    return this.through((program) => program.run_decompositions(operators));
+    return notingSources(this.graph, () => this.through((program) => program.run_decompositions(operators)));
   }
 
   /**

@@ -8,10 +8,9 @@ import { nameResults } from "../base/results.ts";
 import type { ResolvedCall } from "../engine/dispatch.ts";
 import type { AutocastMode } from "../engine/recorder.ts";
 import { tensorVal } from "../engine/tensorMetadata.ts";
-import { GraphModule } from "../fx/graphModule.ts";
-import { Interpreter } from "../fx/interpreter.ts";
 import type { Arg } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
+import type { Node } from "../graph/node.ts";
 import { SymExpr } from "../graph/val.ts";
 import type { Attribute, Module } from "../nn/module.ts";
 import type { ModuleCall } from "../nn/observe.ts";
@@ -23,6 +22,7 @@ import type { Scope } from "../trace/scope.ts";
 import type { Traceable } from "../trace/tracer.ts";
 import { COMPOSITES } from "./compositeFunctions.ts";
 import { isComposite } from "./dispatchFacts.ts";
+import { evaluate } from "./evaluateNodes.ts";
 import { ExportTracer } from "./exportTracer.ts";
 import { mapValues } from "./recordedCall.ts";
 import type { ShapeSession } from "./shapes.ts";
@@ -91,6 +91,11 @@ export class MakeFxTracer extends ExportTracer {
 
   override getattr(_module: Module, _name: string, { tensor }: Attribute & { readonly tensor: Tensor }): unknown {
     return tensor;
+  }
+
+  /** Nodes are noted to be what is current where that is asked for, and not otherwise. */
+  protected override get preserved(): readonly string[] {
+    return [];
   }
 
   override setGradEnabled(isEnabled: boolean): void {
@@ -178,8 +183,12 @@ export class MakeFxTracer extends ExportTracer {
       if (this.#settings.mode === "symbolic" && isUndecided) return undefined;
       throw error;
     }
-    const interpreter = new Interpreter(GraphModule.ofGraph(written.graph), { disposeValues: false });
-    const results = interpreter.boxedRun([...written.values]) as readonly unknown[];
-    return { value: written.givesItems ? nameResults(call.name, [...results]) : results[0] };
+    const { graph, values, givesItems } = written;
+    const inputs = graph.findNodes({ op: "placeholder" });
+    const known = new Map<Node, unknown>(inputs.map((it, at) => [it, values[at]]));
+    const nodes = (graph.outputNode()?.args[0] ?? []) as readonly Node[];
+    evaluate(graph, this.root, nodes, known);
+    const results = nodes.map((it) => known.get(it));
+    return { value: givesItems ? nameResults(call.name, results) : results[0] };
   }
 }

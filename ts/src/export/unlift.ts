@@ -6,9 +6,10 @@
 import { fxError } from "../base/errors.ts";
 import { type Arg, isNode, tuple } from "../graph/args.ts";
 import { PyTreeCodeGen } from "../graph/codegen/pytree.ts";
-import type { Graph } from "../graph/graph.ts";
+import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
+import { graphNumber, NodeSource } from "../graph/nodeSource.ts";
 import { List, Tuple } from "../base/values.ts";
 import { Parameter } from "../nn/parameter.ts";
 import type { Attribute, Module } from "../nn/module.ts";
@@ -29,6 +30,7 @@ export function unlift(parts: ProgramParts, make: (parts: ProgramParts) => Expor
   const { graphModule, graphSignature } = parts;
   const { inputSpecs, outputSpecs } = graphSignature;
   const graph = graphModule.graph.clone();
+  noteSources(graph, graphModule.graph);
   const inputs = graph.findNodes({ op: "placeholder" });
   if (inputs.length !== inputSpecs.length) {
     throw fxError("GraphInvalid", `the graph has ${inputs.length} inputs and its signature ${inputSpecs.length}`);
@@ -49,17 +51,58 @@ export function unlift(parts: ProgramParts, make: (parts: ProgramParts) => Expor
       graph.createNode("get_attr", fqn, [], {}, fqn.replaceAll(".", "_")),
     );
     for (const [key, value] of input.meta) read.meta.set(key, value);
+    read.meta.set("from_node", [new NodeSource(input, UNLIFTED, ["create", "replace"])]);
     useEqual(input, read);
     graph.eraseNode(input);
     reads.set(fqn, read);
   }
   lowerOutputs(graph, outputSpecs, reads);
+  const output = graph.outputNode();
+  output?.meta.set("from_node", [new NodeSource(output, UNLIFTED, ["create", "replace"])]);
   for (const [at, { kind }] of inputSpecs.entries()) if (kind === "TOKEN") graph.eraseNode(inputs[at] as Node);
   const signature = parts.moduleCallGraph.find((it) => it.fqn === "")?.signature;
   if (signature !== undefined) graph.setCodegen(codegenOf(signature, parts, new InputChecker(parts, make)));
   res.graph = graph;
   return res;
 }
+
+const MODULE = "ExportedProgram.module()";
+const UNLIFTED = `${MODULE}.unlift()`;
+
+/** Notes which node of a graph each node of its copy comes from. */
+function noteSources(copy: Graph, graph: Graph): void {
+  const nodes = Array.from(graph.nodes);
+  for (const [at, node] of Array.from(copy.nodes).entries()) {
+    node.meta.set("from_node", [new NodeSource(nodes[at] as Node, MODULE, "create")]);
+  }
+}
+
+/**
+ * Runs `body` while each call of a program notes where what is made of it comes from: the module of the program, whose graph is run to
+ * decompose it, and the program.
+ */
+export function notingSources<T>(graph: Graph, body: () => T): T {
+  const calls = graph.nodes.filter((it) => it.op === "call_function");
+  const before = calls.map((it) => it.meta.get("from_node"));
+  const unlifted = new Graph();
+  for (const node of calls) {
+    const { name, target } = node;
+    const module = { name, target, graph_id: graphNumber(unlifted), pass_name: DECOMPOSED, action: "create" };
+    const from = { ...module, from_node: [new NodeSource(node, MODULE, "create").toDict()] };
+    node.meta.set("from_node", [NodeSource.fromDict(from)]);
+  }
+  try {
+    return body();
+  } finally {
+    for (const [at, node] of calls.entries()) {
+      if (before[at] === undefined) node.meta.delete("from_node");
+      else node.meta.set("from_node", before[at]);
+    }
+  }
+}
+
+/** How PyTorch calls the run that decomposes a program. */
+const DECOMPOSED = "Interpreter_PropagateUnbackedSymInts";
 
 /** Makes the users of a node use another one that is equal, so that what is known of the users stays true. */
 function useEqual(node: Node, equal: Node): void {

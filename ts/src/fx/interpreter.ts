@@ -19,6 +19,7 @@ import { Module } from "../nn/module.ts";
 import { findAttributeValue } from "../graph/attribute.ts";
 import { Ownership } from "./ownership.ts";
 import { checkArguments, checkGiven, checkList, checkOptions, checkPath, checkText } from "../base/given.ts";
+import { hasPreservedNodeMeta, setCurrentMeta } from "../graph/traceback.ts";
 import { setRunning } from "./runningNode.ts";
 
 /** How a graph is run. */
@@ -345,7 +346,8 @@ export class Interpreter {
   #runOrExplain(node: Node): unknown {
     const outer = setRunning(node);
     try {
-      return this.runNode(node);
+      if (!hasPreservedNodeMeta()) return this.runNode(node);
+      return setCurrentMeta(node, `Interpreter_${this.constructor.name}`, () => this.runNode(node));
     } catch (error) {
       if (error instanceof Error) addContext(error, node.name, placeOf(node));
       throw error;

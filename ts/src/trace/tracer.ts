@@ -13,6 +13,7 @@ import type { Arg, ArgInput } from "../graph/args.ts";
 import { checkGraph, Graph } from "../graph/graph.ts";
 import { GraphModule } from "../fx/graphModule.ts";
 import { type Node, noteLater } from "../graph/node.ts";
+import { preservedMeta } from "../graph/traceback.ts";
 import type { Opcode } from "../base/opcode.ts";
 import { hasBuiltinForward, isBuiltinModule } from "../nn/builtin.ts";
 import { type Attribute, checkModule, hasHooks, hooksOf, Module, unboundForwardOf } from "../nn/module.ts";
@@ -300,7 +301,11 @@ export class Tracer extends TracerBase implements ModuleObserver {
     const node = super.createNode(op, target, args, kwargs, name, type);
     const stack = this.recordStackTraces && !isBoundary(op) ? currentStack() : undefined;
     const scope = this.#scope;
-    noteLater(node, (meta) => this.noteOrigin(meta, scope, stack));
+    const kept = preservedMeta() ?? [];
+    noteLater(node, (meta) => {
+      this.noteOrigin(meta, scope, stack);
+      for (const [key, note] of kept) meta.set(key, note);
+    });
     this.nodeNameToScope.set(node.name, scope);
     return node;
   }

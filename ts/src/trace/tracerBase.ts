@@ -11,6 +11,7 @@ import { isOptions } from "../base/naming.ts";
 import { type Arg, type ArgInput, checkNode, freezeArg, isNode, type Kwargs, NO_KWARGS } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
+import { preservedMeta } from "../graph/traceback.ts";
 import type { Opcode } from "../base/opcode.ts";
 import { Dict, List, OpArg, Slice, Tuple, ValueTuple } from "../base/values.ts";
 import { Module } from "../nn/module.ts";
@@ -54,6 +55,7 @@ export abstract class TracerBase implements Recorder {
     if (op === "call_function" && this.checkMutableOperations) checkForMutableOperation(target, args, kwargs);
     const node = this.graph.createNode(op, target, args, kwargs, name, type);
     if (op === "call_function" && isWrapped(target)) node.meta.set("is_wrapped", true);
+    for (const [key, note] of preservedMeta() ?? []) node.meta.set(key, note);
     return node;
   }
 

@@ -8,39 +8,19 @@ import { fxError } from "../base/errors.ts";
 import { answerMembersOf } from "../base/pythonNames.ts";
 import { checkArguments, checkList, checkPath, checkText } from "../base/given.ts";
 import type { CallArguments } from "../base/naming.ts";
-import type { Arg, ArgInput } from "../graph/args.ts";
+import type { Arg } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../fx/graphModule.ts";
-import type { Node } from "../graph/node.ts";
-import type { Opcode } from "../base/opcode.ts";
+import { preserveNodeMeta } from "../graph/traceback.ts";
 import type { Attribute, Module } from "../nn/module.ts";
 import { observeModules } from "../nn/observe.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { TracerBase } from "./tracerBase.ts";
 import { Interpreter } from "../fx/interpreter.ts";
 
-/** What a new node takes from the meta of the node that was running when it was recorded, as in FX. */
-const COPIED_META = [
-  "stack_trace",
-  "nn_module_stack",
-  "torch_fn",
-  "source_fn_stack",
-  "original_aten",
-  "recompute",
-  "ac_graph_id",
-  "has_backward_hook",
-  "from_node",
-  "quantization_tag",
-  "_numeric_debug_handle",
-  "custom",
-  "partitioner_tag",
-] as const;
-
 /** Records into a new graph, with tensors and modules by their paths in a module. */
 class TransformerTracer extends TracerBase {
   readonly graph = new Graph();
-  /** The node that is running. */
-  current: Node | undefined;
   /** Tensors that are none of the module's, by the path that they get in the new one. */
   readonly constants = new Map<string, Attribute>();
   readonly #root: Module;
@@ -49,20 +29,6 @@ class TransformerTracer extends TracerBase {
   constructor(root: Module) {
     super();
     this.#root = root;
-  }
-
-  override createNode(
-    op: Opcode,
-    target: string,
-    args: readonly ArgInput[],
-    kwargs: Readonly<Record<string, ArgInput>>,
-    name?: string,
-    type?: string,
-  ): Node {
-    const node = super.createNode(op, target, args, kwargs, name, type);
-    const meta = this.current?.meta;
-    for (const key of COPIED_META) if (meta?.has(key) === true) node.meta.set(key, meta.get(key));
-    return node;
   }
 
   protected override createTensorArg(tensor: Tensor): Arg {
@@ -146,24 +112,15 @@ export class Transformer extends Interpreter {
       });
     }
     // A trace that is going on must not see the modules that this run reads.
-    const result = observeModules(undefined, () => this.runWith([], { enableIoProcessing: false }));
+    const result = observeModules(undefined, () =>
+      preserveNodeMeta(() => this.runWith([], { enableIoProcessing: false })),
+    );
     const output = this.graph.outputNode();
     if (output !== undefined) {
       const node = this.newGraph.output(this.#tracer.createArg(result));
       for (const [key, value] of output.meta) node.meta.set(key, value);
     }
     return this.#moduleOf(this.newGraph);
-  }
-
-  /** Runs one node; what it records gets the notes of the node. */
-  override runNode(node: Node): unknown {
-    const outer = this.#tracer.current;
-    this.#tracer.current = node;
-    try {
-      return super.runNode(node);
-    } finally {
-      this.#tracer.current = outer;
-    }
   }
 
   /** Records an input. */

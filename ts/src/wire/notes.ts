@@ -4,12 +4,14 @@
  *
  * @module
  */
+import { NodeSource, type NodeSourceJson } from "../graph/nodeSource.ts";
 
 /** The text of a note; undefined for what stays with the graph that has it. */
 export function noteText(key: string, note: unknown): string | undefined {
   if (typeof note === "string") return note;
   if (key === "nn_module_stack") return note instanceof Map ? stackText(note as ModuleStack) : undefined;
   if (key === "torch_fn" || key === "source_fn_stack") return namesText(note);
+  if (key === "from_node") return sourcesText(note);
   return key === "custom" && typeof note === "object" && note !== null ? jsonText(note) : undefined;
 }
 
@@ -20,6 +22,7 @@ export function noteOf(key: string, text: string): unknown {
     return names.length === 2 ? names : text;
   }
   if (key === "custom") return jsonOf(text);
+  if (key === "from_node") return sourcesOf(text) ?? text;
   if (key !== "nn_module_stack") return text;
   const stack: ModuleStack = new Map(
     text.split(";").map((entry) => {
@@ -60,6 +63,33 @@ function namesText(note: unknown): string | undefined {
 
 function isText(value: unknown): value is string {
   return typeof value === "string";
+}
+
+/** Where a node comes from, as `json.dumps` of Python writes it. */
+function sourcesText(note: unknown): string | undefined {
+  if (!Array.isArray(note) || !note.every((it) => it instanceof NodeSource)) return undefined;
+  return pythonJson(note.map((it) => it.toDict()));
+}
+
+/** The sources that a text says; undefined where it would be written otherwise. */
+function sourcesOf(text: string): readonly NodeSource[] | undefined {
+  try {
+    const sources = (JSON.parse(text) as NodeSourceJson[]).flatMap((it) => NodeSource.fromDict(it) ?? []);
+    return sourcesText(sources) === text ? sources : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function pythonJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(pythonJson).join(", ")}]`;
+  if (typeof value === "object" && value !== null) {
+    return `{${Object.entries(value)
+      .map(([key, it]) => `${pythonJson(key)}: ${pythonJson(it)}`)
+      .join(", ")}}`;
+  }
+  const text = JSON.stringify(value);
+  return text.replaceAll(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 type ModuleStack = Map<string, readonly [path: string, type: string]>;

@@ -26,6 +26,11 @@ function notesOf(name: string): object {
   return { stack_trace: `at ${name}`, nn_module_stack: name, custom: { by: name } };
 }
 
+/** The notes of what a transformer makes of a node. */
+function from(name: string): object {
+  return { ...notesOf(name), from_node: [`(name=${name}, pass_name=Interpreter_Transformer, action=create)\n`] };
+}
+
 /** A graph with a node of every kind. */
 function everything(): GraphModule {
   const graph = new Graph();
@@ -72,15 +77,23 @@ describe("IN-08: a transformer that overrides nothing", () => {
 
   test("keeps the notes about where a node comes from, and all of the output's", () => {
     const res = new Transformer(everything()).transform();
-    const meta = Object.fromEntries(Array.from(res.graph.nodes, (it) => [it.name, Object.fromEntries(it.meta)]));
+    const meta = Object.fromEntries(
+      Array.from(res.graph.nodes, (it) => {
+        const { from_node: from, ...notes } = Object.fromEntries(it.meta) as {
+          readonly from_node?: readonly unknown[];
+        };
+        const source = from?.map((node) => String(node).replace(/, graph_id=\d+/, ""));
+        return [it.name, source === undefined ? notes : { ...notes, from_node: source }];
+      }),
+    );
     expect(meta).toEqual({
       x: {},
       unused: {},
       k: {},
-      scale_weight: notesOf("scale_weight"),
-      scale: notesOf("scale"),
-      sum_1: notesOf("renamed"),
-      clamp: notesOf("clamp"),
+      scale_weight: from("scale_weight"),
+      scale: from("scale"),
+      sum_1: from("renamed"),
+      clamp: from("clamp"),
       output: { mine: 2 },
     });
   });
