@@ -46,6 +46,30 @@ export {
 } from "./export/decompositionInterpreter.ts";
 export * as func from "./export/func.ts";
 export type { Decomposition } from "./export/makeFxTracer.ts";
+export {
+  constrainRange,
+  constrainUnify,
+  expectTrue,
+  guardBool,
+  guardFloat,
+  guardingHintOrThrow,
+  guardInt,
+  guardOrFalse,
+  guardOrTrue,
+  guardScalar,
+  hasGuardingHint,
+  hasStaticValue,
+  isConcreteBool,
+  isConcreteFloat,
+  optimizationHint,
+  type RangeBounds,
+  type Sizes,
+  staticallyKnownFalse,
+  staticallyKnownTrue,
+  symAnd,
+  symEq,
+  symOr,
+} from "./export/symbolicShapes.ts";
 export { type Condition, guard, type Size, TracedNumber } from "./export/traced.ts";
 export { programOf } from "./export/ofGraphModule.ts";
 export { type DataclassOptions, registerDataclass } from "./export/registerDataclass.ts";

@@ -34,6 +34,10 @@ export interface ValueTracer {
   compute(target: string, args: readonly unknown[]): unknown;
   /** Whether a condition holds, of all inputs from here on. */
   decide(condition: TracedNumber): boolean;
+  /** What it is for the example inputs; undefined where nothing tells it. */
+  hint(number: TracedNumber): number | boolean | undefined;
+  /** It in terms of the symbols that are left. */
+  simplify(number: TracedNumber): SymInt | boolean;
   /** Takes a condition to hold. */
   check(condition: TracedNumber, message: string): void;
 }
@@ -263,6 +267,16 @@ export class TracedNumber extends SymbolicNumber {
 
   override decide(): boolean {
     return this.#tracer.decide(this);
+  }
+
+  /** @internal */
+  get hint(): number | boolean | undefined {
+    return this.#tracer.hint(this);
+  }
+
+  /** @internal */
+  get simplified(): SymInt | boolean {
+    return this.#tracer.simplify(this);
   }
 
   override get text(): string {

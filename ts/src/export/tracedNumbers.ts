@@ -8,7 +8,7 @@ import { fxError } from "../base/errors.ts";
 import type { Arg } from "../graph/args.ts";
 import { nameOfTarget } from "../graph/editableGraph.ts";
 import { Node } from "../graph/node.ts";
-import { SymExpr, type SymInt } from "../graph/val.ts";
+import { SymExpr, type SymInt, type Val } from "../graph/val.ts";
 import { currentPlace, withoutTraced } from "./recordedCall.ts";
 import type { ShapeSession } from "./shapes.ts";
 import { type NumberOrigin, TracedNumber, TracedTensor, type ValueTracer } from "./traced.ts";
@@ -62,6 +62,14 @@ export class TracedNumbers implements ValueTracer {
 
   decide({ expr }: TracedNumber): boolean {
     return recordingOperators(undefined, () => this.#shapes.decide(expr, currentPlace()));
+  }
+
+  hint({ expr }: TracedNumber): number | boolean | undefined {
+    return this.#shapes.hint(expr);
+  }
+
+  simplify({ expr }: TracedNumber): SymInt | boolean {
+    return this.#shapes.simplify<Val>(expr) as SymInt | boolean;
   }
 
   check({ expr }: TracedNumber, message: string): void {

@@ -27,7 +27,7 @@ function notesOf(name: string): object {
 }
 
 /** The notes of what a transformer makes of a node. */
-function from(name: string): object {
+function sourced(name: string): object {
   return { ...notesOf(name), from_node: [`(name=${name}, pass_name=Interpreter_Transformer, action=create)\n`] };
 }
 
@@ -90,10 +90,10 @@ describe("IN-08: a transformer that overrides nothing", () => {
       x: {},
       unused: {},
       k: {},
-      scale_weight: from("scale_weight"),
-      scale: from("scale"),
-      sum_1: from("renamed"),
-      clamp: from("clamp"),
+      scale_weight: sourced("scale_weight"),
+      scale: sourced("scale"),
+      sum_1: sourced("renamed"),
+      clamp: sourced("clamp"),
       output: { mine: 2 },
     });
   });

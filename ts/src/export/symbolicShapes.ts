@@ -1,0 +1,235 @@
+/**
+ * Decisions on sizes while a module is exported, and what is known of them: functions of
+ * `torch.fx.experimental.symbolic_shapes`. They take numbers and booleans that are known as well, so that modules run as they are.
+ *
+ * @module
+ */
+import { FxError, fxError } from "../base/errors.ts";
+import { checkGiven, checkOptions } from "../base/given.ts";
+import { Float } from "../base/values.ts";
+import { and_, eq, or_ } from "../functions/operator.ts";
+import { type Condition, type Size, TracedNumber } from "./traced.ts";
+
+/**
+ * Decides a condition by the example inputs, which guards the program; where only data can tell, it is taken not to hold:
+ * `guard_or_false`.
+ *
+ * @example
+ * ```ts
+ * if (guardOrFalse(operator.eq(n, 1))) return x.squeeze(0); // a way that is shorter where n is known to be 1
+ * ```
+ */
+export function guardOrFalse(condition: Condition): boolean {
+  return guardOr("guardOrFalse", condition, false);
+}
+
+/** As {@link guardOrFalse}, and taken to hold where only data can tell: `guard_or_true`. */
+export function guardOrTrue(condition: Condition): boolean {
+  return guardOr("guardOrTrue", condition, true);
+}
+
+function guardOr(what: string, condition: Condition, otherwise: boolean): boolean {
+  if (typeof asked(what, condition) === "boolean") return condition as boolean;
+  try {
+    return (condition as TracedNumber).decide();
+  } catch (error) {
+    if (isDataDependent(error)) return otherwise;
+    throw error;
+  }
+}
+
+/**
+ * Whether a condition is known to hold of all runs, without guarding anything: `statically_known_true`. Of sizes of inputs, this
+ * is known of what they are equal to alone.
+ *
+ * @example
+ * ```ts
+ * const isEmpty = staticallyKnownTrue(operator.eq(n, 0));
+ * ```
+ */
+export function staticallyKnownTrue(condition: Condition): boolean {
+  return known("staticallyKnownTrue", condition) === true;
+}
+
+/** Whether a condition is known not to hold of any run, without guarding anything: `statically_known_false`. */
+export function staticallyKnownFalse(condition: Condition): boolean {
+  return known("staticallyKnownFalse", condition) === false;
+}
+
+function known(what: string, condition: Condition): boolean | undefined {
+  const given = asked(what, condition);
+  if (typeof given === "boolean") return given;
+  const simplified = given.simplified;
+  if (typeof simplified === "boolean") return simplified;
+  // What the examples tell would be guarded.
+  if (given.hint !== undefined) return undefined;
+  try {
+    return given.decide();
+  } catch (error) {
+    if (isDataDependent(error)) return undefined;
+    throw error;
+  }
+}
+
+/** All of the conditions, without deciding any: `sym_and`. */
+export function symAnd(first: Condition, ...others: readonly Condition[]): Condition {
+  return others.reduce((all, it) => (all === true ? it : it === true ? all : (and_(all, it) as Condition)), first);
+}
+
+/** Any of the conditions, without deciding any: `sym_or`. */
+export function symOr(first: Condition, ...others: readonly Condition[]): Condition {
+  return others.reduce((any, it) => (any === false ? it : it === false ? any : (or_(any, it) as Condition)), first);
+}
+
+/** What may be compared by {@link symEq}: a size, or a list of them. */
+export type Sizes = Size | readonly Sizes[];
+
+/**
+ * Whether sizes, or lists of them, are equal, without deciding it: `sym_eq`.
+ *
+ * @example
+ * ```ts
+ * torch._check(symEq(x.shape, y.shape));
+ * ```
+ */
+export function symEq(a: Sizes, b: Sizes): Condition {
+  if (Array.isArray(a) && Array.isArray(b)) {
+    if (a.length !== b.length) return false;
+    const items = (a as readonly Sizes[]).map((it, at) => symEq(it, (b as readonly Sizes[])[at] as Sizes));
+    return symAnd(true, ...items);
+  }
+  checkGiven("symEq", !Array.isArray(a) && !Array.isArray(b), "two sizes, or two lists of them");
+  return eq(a as Size, b as Size) as Condition;
+}
+
+/** The condition, decided by the example inputs: `guard_bool`. */
+export function guardBool(condition: Condition): boolean {
+  const given = asked("guardBool", condition);
+  return typeof given === "boolean" ? given : given.decide();
+}
+
+/**
+ * The size that the example inputs have, which the program then asks of all inputs: `guard_int`.
+ *
+ * @example
+ * ```ts
+ * for (let at = 0; at < guardInt(x.size(0)); at++) …
+ * ```
+ */
+export function guardInt(size: Size): number {
+  return specialized("guardInt", size, "integer");
+}
+
+/** As {@link guardInt} for numbers that are no integers: `guard_float`. */
+export function guardFloat(value: Size): number {
+  return specialized("guardFloat", value, "float");
+}
+
+/** A number or a condition as it is for the example inputs, and for all others from here on: `guard_scalar`. */
+export function guardScalar(value: Size | Condition): number | boolean {
+  if (typeof value === "boolean" || (value instanceof TracedNumber && value.kind === "bool")) return guardBool(value);
+  return value instanceof TracedNumber && value.kind === "float" ? guardFloat(value) : guardInt(value);
+}
+
+function specialized(what: string, value: Size, kind: "integer" | "float"): number {
+  if (!(value instanceof TracedNumber)) {
+    checkGiven(what, typeof value === "number", "a size");
+    return value;
+  }
+  const hint = guardingHint(value, kind);
+  guardBool(eq(value, hint) as Condition);
+  return hint;
+}
+
+/** Takes a condition to hold, as `torch._check` does, and gives `true`: `expect_true`. */
+export function expectTrue(condition: Condition): boolean {
+  const given = asked("expectTrue", condition);
+  if (typeof given === "boolean") return given;
+  given.check("");
+  return true;
+}
+
+/** What a size is taken to be between; no bound where none is said. */
+export interface RangeBounds {
+  readonly min?: number;
+  readonly max?: number;
+}
+
+/**
+ * Takes a size to be within bounds, which belong to it: `constrain_range`.
+ *
+ * @example
+ * ```ts
+ * constrainRange(n, { min: 2, max: 7 });
+ * ```
+ */
+export function constrainRange(size: Size, bounds: RangeBounds): void {
+  checkOptions("constrainRange", bounds, ["min", "max"]);
+  const { min, max } = bounds;
+  if (size instanceof TracedNumber) {
+    if (min !== undefined) expectTrue(size.ge(min));
+    if (max !== undefined) expectTrue(size.le(max));
+    return;
+  }
+  if (size >= (min ?? size) && size <= (max ?? size)) return;
+  throw fxError("AssertionFailed", `Invalid value ${size} for range [${min ?? "-oo"}:${max ?? "oo"}]`);
+}
+
+/** Takes two sizes to be equal: `constrain_unify`. */
+export function constrainUnify(a: Size, b: Size): void {
+  const isEqual = eq(a, b) as Condition;
+  if (isEqual === false) throw fxError("AssertionFailed", `Expected ${String(a)} == ${String(b)}`);
+  expectTrue(isEqual);
+}
+
+/** Whether a number or a condition is the same in all runs: `has_static_value`. */
+export function hasStaticValue(value: Size | Condition): boolean {
+  return !(value instanceof TracedNumber) || typeof value.simplified !== "object";
+}
+
+/** Whether a condition is a boolean, and no expression: `is_concrete_bool`. */
+export function isConcreteBool(value: Condition): boolean {
+  asked("isConcreteBool", value);
+  return hasStaticValue(value);
+}
+
+/** Whether a number is no expression: `is_concrete_float`. */
+export function isConcreteFloat(value: Size | Float): boolean {
+  return value instanceof Float || hasStaticValue(value);
+}
+
+/** Whether the example inputs tell what a number or a condition is: `has_guarding_hint`. */
+export function hasGuardingHint(value: Size | Condition): boolean {
+  return !(value instanceof TracedNumber) || value.hint !== undefined;
+}
+
+/** What a number is for the example inputs; no guard is made: `guarding_hint_or_throw`. */
+export function guardingHintOrThrow(value: Size): number {
+  return value instanceof TracedNumber ? guardingHint(value, "integer") : value;
+}
+
+/** What a number is for the example inputs, or else `fallback`: `optimization_hint`. */
+export function optimizationHint(value: Size, fallback?: number): number {
+  if (!(value instanceof TracedNumber)) return value;
+  return (value.hint as number | undefined) ?? fallback ?? guardingHint(value, "integer");
+}
+
+function guardingHint(value: TracedNumber, kind: "integer" | "float"): number {
+  const { hint } = value;
+  if (hint !== undefined) return Number(hint);
+  const text = value.text;
+  throw fxError(
+    "DataDependent",
+    `Could not extract specialized ${kind} from data-dependent expression ${text} (unhinted: ${text})`,
+    { help: "say what holds of it with torch._check, or compute with it as it is" },
+  );
+}
+
+function asked(what: string, condition: Condition): boolean | TracedNumber {
+  checkGiven(what, typeof condition === "boolean" || condition instanceof TracedNumber, "a condition on sizes");
+  return condition;
+}
+
+function isDataDependent(error: unknown): boolean {
+  return error instanceof FxError && error.kind === "DataDependent";
+}
