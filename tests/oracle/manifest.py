@@ -52,7 +52,7 @@ SOURCES = {
 
 def torch_version(path):
     # The newest of the files of some scripts were recorded on their own.
-    if (path.parent.name, path.stem) in (("opcalls", "mixed"), ("gradients", "more"), ("gradients", "differentiable")):
+    if (path.parent.name, path.stem) in (("opcalls", "mixed"), ("gradients", "more"), ("gradients", "differentiable"), ("shapes", "decisions")):
         return "2.13.0+cu130"
     if path.parent.name in (
         "opcases", "decompositions", "float8", "export", "files", "extensions", "numbers", "retraced", "degenerate",

@@ -30,6 +30,8 @@ export {
   type ProgramGuards,
   type ProgramUpdate,
 } from "./export/exportedProgram.ts";
+export { type DraftExport, draftExport } from "./export/draftExport.ts";
+export { DraftExportReport, type FailureData, FailureReport, type FailureType } from "./export/draftReport.ts";
 export { exportProgram, type ExportOptions } from "./export/exportProgram.ts";
 export {
   type DecompositionTable,

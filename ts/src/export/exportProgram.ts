@@ -15,7 +15,7 @@ import type { Tensor } from "../tensor/tensor.ts";
 import { argumentOf, constantOf } from "./arguments.ts";
 import type { DynamicShapes } from "./dynamicShapes.ts";
 import { ExportedProgram } from "./exportedProgram.ts";
-import { ExportTracer } from "./exportTracer.ts";
+import { type ExportInputs, ExportTracer } from "./exportTracer.ts";
 import { withTensors } from "./givenArrays.ts";
 import type { LiftedConstant } from "./liftedConstants.ts";
 import {
@@ -30,7 +30,7 @@ import { ModuleInputs, typeName } from "./moduleInputs.ts";
 import { renameSubgraphInputs } from "./placeholderNames.ts";
 import type { Constant, ExampleInput, ProgramParts, StateEntry } from "./program.ts";
 import { partsOfModule, ProgramModule } from "./programModule.ts";
-import { ShapeSession } from "./shapes.ts";
+import { type SessionInput, ShapeSession } from "./shapes.ts";
 import { GraphSignature, type OutputSpec } from "./signature.ts";
 import { StateGuard } from "./stateGuard.ts";
 import { Tracepoints } from "./tracepoints.ts";
@@ -64,7 +64,14 @@ export interface ExportOptions {
   readonly strict?: boolean;
 }
 
-const OPTIONS = ["dynamicShapes", "preserveModuleCallSignature", "verify", "checkSources", "strict"] as const;
+/** The names of {@link ExportOptions}. */
+export const EXPORT_OPTIONS = [
+  "dynamicShapes",
+  "preserveModuleCallSignature",
+  "verify",
+  "checkSources",
+  "strict",
+] as const;
 
 /**
  * Exports a module, or a program that can be called: `torch.export.export`. It is run once, on what is known of the example inputs without their elements,
@@ -88,13 +95,35 @@ export function exportProgram(
   kwargs: Readonly<Record<string, unknown>> = {},
   options: ExportOptions = {},
 ): ExportedProgram {
-  checkOptions("exportProgram", options, OPTIONS);
+  return exportWith(exported, args, kwargs, options, MAKERS);
+}
+
+/** What makes the parts of an export. */
+export interface ExportMakers {
+  session(inputs: readonly SessionInput[]): ShapeSession;
+  tracer(shapes: ShapeSession, inputs: ExportInputs): ExportTracer;
+}
+
+const MAKERS: ExportMakers = {
+  session: (inputs) => new ShapeSession(inputs),
+  tracer: (shapes, inputs) => new ExportTracer(shapes, inputs),
+};
+
+/** {@link exportProgram} with other parts. */
+export function exportWith(
+  exported: Module | ProgramModule,
+  args: readonly unknown[],
+  kwargs: Readonly<Record<string, unknown>>,
+  options: ExportOptions,
+  makers: ExportMakers,
+): ExportedProgram {
+  checkOptions("exportProgram", options, EXPORT_OPTIONS);
   const module = exported instanceof ProgramModule ? unlifted(partsOfModule(exported)) : exported;
   checkArguments(module, args, kwargs, options);
   const [exampleArgs, exampleKwargs] = withTensors([args, kwargs] as const);
   const inputs = new ModuleInputs(module, exampleArgs, exampleKwargs, options.dynamicShapes ?? null);
-  using shapes = new ShapeSession(inputs.leaves);
-  const tracer = new ExportTracer(shapes, inputs.placeholdersFor(shapes));
+  using shapes = makers.session(inputs.leaves);
+  const tracer = makers.tracer(shapes, inputs.placeholdersFor(shapes));
   tracer.checkSources = options.checkSources ?? true;
   const tracepoints = new Tracepoints(module, options.preserveModuleCallSignature ?? []);
   const state = new StateGuard(module);

@@ -77,6 +77,26 @@ const FUNCTIONS: ReadonlyMap<string, string> = new Map([
   ["Or", "operator.or_"],
 ]);
 
+/** What an expression is where its symbols have these values; undefined where one has none, or nothing computes it. */
+export function valueOfExpression(
+  expression: Expression,
+  symbols: ReadonlyMap<string, number>,
+  call: (target: string, args: readonly unknown[]) => unknown,
+): unknown {
+  if (expression.kind === "symbol") return symbols.get(expression.name);
+  if (expression.kind === "number") {
+    return expression.text === "True" || expression.text === "False"
+      ? expression.text === "True"
+      : numberOf(expression.text);
+  }
+  const target = FUNCTIONS.get(expression.name);
+  const args = expression.args.map((it) => valueOfExpression(it, symbols, call));
+  if (target === undefined || args.includes(undefined)) return undefined;
+  const [first, second, ...others] = args;
+  if (second === undefined) return call(target, [first]);
+  return others.reduce((res, it) => call(target, [res, it]), call(target, [first, second]));
+}
+
 class Materializer {
   readonly #graph: Graph;
   readonly #sources = new Map<string, Source>();
