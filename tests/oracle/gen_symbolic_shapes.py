@@ -126,6 +126,30 @@ def assumed(say):
     told(say, forward, torch.tensor(3))
 
 
+@case
+def dynamism(say):
+    from torch.fx.experimental._dynamism import module_to_nested_dict, normalize_source_name, track_dynamism_across_examples
+
+    say(normalize_source_name("L['self'].linear.weight"))
+    say(normalize_source_name("L['x']"))
+    ones = torch.ones
+    say(json.dumps(track_dynamism_across_examples([{"x": ones(2, 3)}, {"x": ones(4, 3)}])))
+    say(json.dumps(track_dynamism_across_examples([{"x": [ones(2), {"k": 3}], "n": 4}, {"x": [ones(2), {"k": 5}], "n": 4}])))
+    say(json.dumps(track_dynamism_across_examples([{"x": ones(2)}, {"x": ones(2, 3)}])))
+    say(json.dumps(track_dynamism_across_examples([{"self": nn.Linear(2, 3), "x": 1.5}, {"self": nn.Linear(4, 3), "x": 2.5}])["x"]))
+
+    class M(nn.Module):
+        def __init__(self, n):
+            super().__init__()
+            self.inner = nn.Module()
+            self.inner.weight = nn.Parameter(ones(n))
+            self.scale = n
+
+    say(json.dumps(track_dynamism_across_examples([{"self": M(2)}, {"self": M(3)}])))
+    found = module_to_nested_dict(M(2))
+    say(sorted(found)); say(sorted(found["_modules"]["inner"]["_parameters"])); say(found["scale"])
+
+
 with open(sys.argv[1], "w") as file:
     json.dump(CASES, file, indent=1)
     file.write("\n")

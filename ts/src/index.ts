@@ -32,6 +32,13 @@ export {
 } from "./export/exportedProgram.ts";
 export { type DraftExport, draftExport } from "./export/draftExport.ts";
 export { DraftExportReport, type FailureData, FailureReport, type FailureType } from "./export/draftReport.ts";
+export {
+  moduleToNestedDict,
+  type NestedModule,
+  normalizeSourceName,
+  trackDynamismAcrossExamples,
+} from "./export/dynamism.ts";
+export { CustomDecompTable, type OperatorKey } from "./export/decompTable.ts";
 export { exportProgram, type ExportOptions } from "./export/exportProgram.ts";
 export {
   type DecompositionTable,

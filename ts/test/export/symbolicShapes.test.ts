@@ -23,6 +23,11 @@ import {
   init,
   isConcreteBool,
   Module,
+  moduleToNestedDict,
+  nn,
+  normalizeSourceName,
+  Parameter,
+  trackDynamismAcrossExamples,
   operator,
   optimizationHint,
   type Size,
@@ -110,6 +115,38 @@ const programs: Programs = {
     };
     told(say, forward, tensor(3));
   },
+  dynamism(say) {
+    say(normalizeSourceName("L['self'].linear.weight"));
+    say(normalizeSourceName("L['x']"));
+    const tracked = (...examples: Record<string, unknown>[]): Record<string, unknown> =>
+      trackDynamismAcrossExamples(examples);
+    const made = (...sizes: number[]): Tensor => torch.ones(sizes);
+    say(pythonJson(tracked({ x: made(2, 3) }, { x: made(4, 3) })));
+    say(pythonJson(tracked({ x: [made(2), { k: 3 }], n: 4 }, { x: [made(2), { k: 5 }], n: 4 })));
+    say(pythonJson(tracked({ x: made(2) }, { x: made(2, 3) })));
+    say(pythonJson(tracked({ self: new nn.Linear(2, 3), x: 1.5 }, { self: new nn.Linear(4, 3), x: 2.5 })["x"]));
+    class Inner extends Module {
+      weight: Parameter;
+      constructor(n: number) {
+        super();
+        this.weight = new Parameter(made(n));
+      }
+    }
+    class M extends Module {
+      inner: Inner;
+      scale: number;
+      constructor(n: number) {
+        super();
+        this.inner = new Inner(n);
+        this.scale = n;
+      }
+    }
+    say(pythonJson(tracked({ self: new M(2) }, { self: new M(3) })));
+    const found = moduleToNestedDict(new M(2));
+    say(Object.keys(found).toSorted());
+    say(Object.keys(found._modules["inner"]?._parameters ?? {}).toSorted());
+    say(found["scale"]);
+  },
   specialized(say) {
     told(say, (x) => x.mul(guardInt(x.size(0))), ones());
     told(
@@ -136,6 +173,8 @@ const programs: Programs = {
     told(say, constrained, tensor(3));
   },
 };
+
+const pythonJson = (it: unknown): string => JSON.stringify(it).replaceAll(/([,:])(?=["[{tf])/g, "$1 ");
 
 const recorded = JSON.parse(
   readFileSync(new URL("../../../tests/fixtures/shapes/decisions.json", import.meta.url), "utf8"),
