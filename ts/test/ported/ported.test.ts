@@ -1,6 +1,6 @@
 /**
- * Programs after PyTorch's own tests of torch.fx and torch.export, and what PyTorch 2.13 answers to them: `tests/oracle/gen_ported.py`
- * and `gen_ported_export.py` have the same ones in Python. Cases are called as the tests that they follow.
+ * Programs after PyTorch's own tests of torch.fx and torch.export, and what PyTorch 2.13 answers to them: `tests/oracle/gen_ported.py`,
+ * `gen_ported_export.py` and `gen_ported_short.py` have the same ones in Python. Cases are called as the tests that they follow.
  */
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -11,6 +11,7 @@ import { modules } from "./modules.ts";
 import { passes } from "./passes.ts";
 import { type Programs, text } from "./said.ts";
 import { init } from "../../src/index.ts";
+import { short } from "./short.ts";
 import { since } from "./since.ts";
 import { tracing } from "./tracing.ts";
 
@@ -90,6 +91,20 @@ const DIFFERENT_EXPORTS: Different = {
   },
 };
 
+/** The same of short functions. */
+const DIFFERENT_SHORT: Different = {
+  // The whole of a dimension is itself, be it dynamic.
+  test_arange_dynamic: { 0: (line) => line.replace(/\n.*%slice_1 .*/, "").replace("(%slice_1,", "(%x,") },
+  // The operator that the other is decomposed to, which gives nothing for a way back.
+  test_batch_norm_eval: {
+    0: (line) =>
+      line
+        .replace(/\n.*%empty .*/, "")
+        .replaceAll("native_batch_norm", "_native_batch_norm_legit_no_training")
+        .replace("%ones, False, 0.1", "%ones, 0.1"),
+  },
+};
+
 function withoutLink(line: string): string {
   return line.replace(/ For more information about this error.*/, "");
 }
@@ -97,6 +112,7 @@ function withoutLink(line: string): string {
 describe.each([
   ["torch.fx", { ...tracing, ...graphs, ...modules, ...passes, ...experimental, ...since }, recorded("fx"), DIFFERENT],
   ["torch.export", exported, recorded("export"), DIFFERENT_EXPORTS],
+  ["short functions", short, recorded("short"), DIFFERENT_SHORT],
 ] as const)("as %s answers:", (_, programs: Programs, lines: Recorded, different) => {
   test.each(Object.keys(lines))("%s", (name) => {
     const said: string[] = [];
