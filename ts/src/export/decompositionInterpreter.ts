@@ -34,7 +34,7 @@ export function decompose<T>(table: DecompositionTable, body: () => T): T {
 
 /** How a {@link DecompositionInterpreter} is made. */
 export interface DecompositionInterpreterOptions {
-  /** What stands for operators, as {@link makeFx} takes it. */
+  /** What stands for operators, as `makeFx` takes it. */
   readonly decompositionTable?: DecompositionTable;
 }
 

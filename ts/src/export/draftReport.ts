@@ -1,5 +1,5 @@
 /**
- * What {@link draftExport} found: each assumption that a program makes and its source does not say.
+ * What `draftExport` found: each assumption that a program makes and its source does not say.
  *
  * @module
  */

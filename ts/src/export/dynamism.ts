@@ -29,7 +29,14 @@ export function normalizeSourceName(name: string): string {
   return name.replaceAll(/\.([a-zA-Z_]\w*)/g, "['$1']");
 }
 
-/** What a module and those within it hold, as nested objects: `module_to_nested_dict`. */
+/**
+ * What a module and those within it hold, as nested objects: `module_to_nested_dict`.
+ *
+ * @example
+ * ```ts
+ * moduleToNestedDict(model)._modules["linear"]?._parameters["weight"];
+ * ```
+ */
 export function moduleToNestedDict(module: Module): NestedModule {
   checkGiven("moduleToNestedDict", (module as unknown) instanceof Module, "a module");
   const own = new Map<string, unknown>();

@@ -54,7 +54,7 @@ interface Joint {
 
 /**
  * The gradient of a function that gives one number: `torch.func.grad`. It may be taken again, inside of other transforms, and within
- * {@link makeFx}.
+ * `makeFx`.
  *
  * @example
  * ```ts

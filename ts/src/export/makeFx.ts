@@ -46,7 +46,7 @@ const MODES = ["real", "fake", "symbolic"] as const;
 /**
  * A function that traces another one on example inputs, and gives a module of operators: `make_fx(f)(*args)`. What is recorded is
  * what comes below autograd: operators that PyTorch writes in terms of others (`linear`, `matmul`, `reshape`) are recorded as these,
- * and gradients of {@link func} as the operators that compute them. Tensors of the function's surroundings become attributes.
+ * and gradients of `func` as the operators that compute them. Tensors of the function's surroundings become attributes.
  *
  * @example
  * ```ts

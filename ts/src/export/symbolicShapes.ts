@@ -23,7 +23,14 @@ export function guardOrFalse(condition: Condition): boolean {
   return guardOr("guardOrFalse", condition, false);
 }
 
-/** As {@link guardOrFalse}, and taken to hold where only data can tell: `guard_or_true`. */
+/**
+ * As {@link guardOrFalse}, and taken to hold where only data can tell: `guard_or_true`.
+ *
+ * @example
+ * ```ts
+ * if (guardOrTrue(operator.ne(n, 0))) return x.mean();
+ * ```
+ */
 export function guardOrTrue(condition: Condition): boolean {
   return guardOr("guardOrTrue", condition, true);
 }
@@ -51,7 +58,14 @@ export function staticallyKnownTrue(condition: Condition): boolean {
   return known("staticallyKnownTrue", condition) === true;
 }
 
-/** Whether a condition is known not to hold of any run, without guarding anything: `statically_known_false`. */
+/**
+ * Whether a condition is known not to hold of any run, without guarding anything: `statically_known_false`.
+ *
+ * @example
+ * ```ts
+ * if (!staticallyKnownFalse(operator.eq(n, 1))) return x.squeeze(0);
+ * ```
+ */
 export function staticallyKnownFalse(condition: Condition): boolean {
   return known("staticallyKnownFalse", condition) === false;
 }
@@ -71,12 +85,26 @@ function known(what: string, condition: Condition): boolean | undefined {
   }
 }
 
-/** All of the conditions, without deciding any: `sym_and`. */
+/**
+ * All of the conditions, without deciding any: `sym_and`.
+ *
+ * @example
+ * ```ts
+ * torch._check(symAnd(operator.ge(n, 2), operator.le(n, 8)));
+ * ```
+ */
 export function symAnd(first: Condition, ...others: readonly Condition[]): Condition {
   return others.reduce((all, it) => (all === true ? it : it === true ? all : (and_(all, it) as Condition)), first);
 }
 
-/** Any of the conditions, without deciding any: `sym_or`. */
+/**
+ * Any of the conditions, without deciding any: `sym_or`.
+ *
+ * @example
+ * ```ts
+ * torch._check(symOr(operator.eq(n, 3), operator.eq(n, 5)));
+ * ```
+ */
 export function symOr(first: Condition, ...others: readonly Condition[]): Condition {
   return others.reduce((any, it) => (any === false ? it : it === false ? any : (or_(any, it) as Condition)), first);
 }
@@ -102,7 +130,14 @@ export function symEq(a: Sizes, b: Sizes): Condition {
   return eq(a as Size, b as Size) as Condition;
 }
 
-/** The condition, decided by the example inputs: `guard_bool`. */
+/**
+ * The condition, decided by the example inputs: `guard_bool`.
+ *
+ * @example
+ * ```ts
+ * if (guardBool(operator.gt(x.size(0), 3))) return x.sin();
+ * ```
+ */
 export function guardBool(condition: Condition): boolean {
   const given = asked("guardBool", condition);
   return typeof given === "boolean" ? given : given.decide();
@@ -120,12 +155,26 @@ export function guardInt(size: Size): number {
   return specialized("guardInt", size, "integer");
 }
 
-/** As {@link guardInt} for numbers that are no integers: `guard_float`. */
+/**
+ * As {@link guardInt} for numbers that are no integers: `guard_float`.
+ *
+ * @example
+ * ```ts
+ * const scale = guardFloat(operator.truediv(x.size(0), 2));
+ * ```
+ */
 export function guardFloat(value: Size): number {
   return specialized("guardFloat", value, "float");
 }
 
-/** A number or a condition as it is for the example inputs, and for all others from here on: `guard_scalar`. */
+/**
+ * A number or a condition as it is for the example inputs, and for all others from here on: `guard_scalar`.
+ *
+ * @example
+ * ```ts
+ * const count = guardScalar(x.size(0)); // 4, and an input of 5 is refused
+ * ```
+ */
 export function guardScalar(value: Size | Condition): number | boolean {
   if (typeof value === "boolean" || (value instanceof TracedNumber && value.kind === "bool")) return guardBool(value);
   return value instanceof TracedNumber && value.kind === "float" ? guardFloat(value) : guardInt(value);
@@ -141,7 +190,14 @@ function specialized(what: string, value: Size, kind: "integer" | "float"): numb
   return hint;
 }
 
-/** Takes a condition to hold, as `torch._check` does, and gives `true`: `expect_true`. */
+/**
+ * Takes a condition to hold, as `torch._check` does, and gives `true`: `expect_true`.
+ *
+ * @example
+ * ```ts
+ * expectTrue(operator.ge(n, 2));
+ * ```
+ */
 export function expectTrue(condition: Condition): boolean {
   const given = asked("expectTrue", condition);
   if (typeof given === "boolean") return given;
@@ -175,40 +231,89 @@ export function constrainRange(size: Size, bounds: RangeBounds): void {
   throw fxError("AssertionFailed", `Invalid value ${size} for range [${min ?? "-oo"}:${max ?? "oo"}]`);
 }
 
-/** Takes two sizes to be equal: `constrain_unify`. */
+/**
+ * Takes two sizes to be equal: `constrain_unify`.
+ *
+ * @example
+ * ```ts
+ * constrainUnify(x.size(0), y.size(0));
+ * ```
+ */
 export function constrainUnify(a: Size, b: Size): void {
   const isEqual = eq(a, b) as Condition;
   if (isEqual === false) throw fxError("AssertionFailed", `Expected ${String(a)} == ${String(b)}`);
   expectTrue(isEqual);
 }
 
-/** Whether a number or a condition is the same in all runs: `has_static_value`. */
+/**
+ * Whether a number or a condition is the same in all runs: `has_static_value`.
+ *
+ * @example
+ * ```ts
+ * hasStaticValue(x.size(1)); // true where the dimension is not dynamic
+ * ```
+ */
 export function hasStaticValue(value: Size | Condition): boolean {
   return !(value instanceof TracedNumber) || typeof value.simplified !== "object";
 }
 
-/** Whether a condition is a boolean, and no expression: `is_concrete_bool`. */
+/**
+ * Whether a condition is a boolean, and no expression: `is_concrete_bool`.
+ *
+ * @example
+ * ```ts
+ * isConcreteBool(operator.gt(x.size(0), 3)); // false of a dynamic size
+ * ```
+ */
 export function isConcreteBool(value: Condition): boolean {
   asked("isConcreteBool", value);
   return hasStaticValue(value);
 }
 
-/** Whether a number is no expression: `is_concrete_float`. */
+/**
+ * Whether a number is no expression: `is_concrete_float`.
+ *
+ * @example
+ * ```ts
+ * isConcreteFloat(float(2)); // true
+ * ```
+ */
 export function isConcreteFloat(value: Size | Float): boolean {
   return value instanceof Float || hasStaticValue(value);
 }
 
-/** Whether the example inputs tell what a number or a condition is: `has_guarding_hint`. */
+/**
+ * Whether the example inputs tell what a number or a condition is: `has_guarding_hint`.
+ *
+ * @example
+ * ```ts
+ * hasGuardingHint(x.sum().item()); // false: only a run can tell
+ * ```
+ */
 export function hasGuardingHint(value: Size | Condition): boolean {
   return !(value instanceof TracedNumber) || value.hint !== undefined;
 }
 
-/** What a number is for the example inputs; no guard is made: `guarding_hint_or_throw`. */
+/**
+ * What a number is for the example inputs; no guard is made: `guarding_hint_or_throw`.
+ *
+ * @example
+ * ```ts
+ * guardingHintOrThrow(x.size(0)); // 4, for an example of four rows
+ * ```
+ */
 export function guardingHintOrThrow(value: Size): number {
   return value instanceof TracedNumber ? guardingHint(value, "integer") : value;
 }
 
-/** What a number is for the example inputs, or else `fallback`: `optimization_hint`. */
+/**
+ * What a number is for the example inputs, or else `fallback`: `optimization_hint`.
+ *
+ * @example
+ * ```ts
+ * const rows = optimizationHint(n, 64);
+ * ```
+ */
 export function optimizationHint(value: Size, fallback?: number): number {
   if (!(value instanceof TracedNumber)) return value;
   return (value.hint as number | undefined) ?? fallback ?? guardingHint(value, "integer");

@@ -84,12 +84,26 @@ export function preserveNodeMeta<T>(body: () => T, enable = true): T {
   }
 }
 
-/** Whether new nodes are noted to be what is current: `has_preserved_node_meta`. */
+/**
+ * Whether new nodes are noted to be what is current: `has_preserved_node_meta`.
+ *
+ * @example
+ * ```ts
+ * traceback.preserveNodeMeta(() => traceback.hasPreservedNodeMeta()); // true
+ * ```
+ */
 export function hasPreservedNodeMeta(): boolean {
   return isPreserved;
 }
 
-/** Says which lines new nodes come from, where that is kept; an empty list, that nothing is known: `set_stack_trace`. */
+/**
+ * Says which lines new nodes come from, where that is kept; an empty list, that nothing is known: `set_stack_trace`.
+ *
+ * @example
+ * ```ts
+ * traceback.preserveNodeMeta(() => traceback.setStackTrace(["at model.py:3\n"]));
+ * ```
+ */
 export function setStackTrace(stack: readonly string[]): void {
   checkList("setStackTrace", "stack", stack);
   if (!isPreserved) return;
@@ -99,7 +113,14 @@ export function setStackTrace(stack: readonly string[]): void {
   meta = next;
 }
 
-/** The lines that new nodes come from: those that were set, or those of the code that asks. `format_stack`. */
+/**
+ * The lines that new nodes come from: those that were set, or those of the code that asks. `format_stack`.
+ *
+ * @example
+ * ```ts
+ * console.log(traceback.formatStack().join("\n"));
+ * ```
+ */
 export function formatStack(): string[] {
   if (isPreserved) return [(meta.get("stack_trace") as string | undefined) ?? ""];
   return stackText([currentStack()])
@@ -122,12 +143,26 @@ export function setCurrentMeta<T>(node: Node, passName: string, body: () => T): 
   return within(new Map([...node.meta, ["from_node", [new NodeSource(node, passName, "create")]]]), body);
 }
 
-/** What new nodes are noted to be: `get_current_meta`. */
+/**
+ * What new nodes are noted to be: `get_current_meta`.
+ *
+ * @example
+ * ```ts
+ * traceback.annotate({ stage: 1 }, () => traceback.getCurrentMeta().get("custom")); // { stage: 1 }
+ * ```
+ */
 export function getCurrentMeta(): ReadonlyMap<string, unknown> {
   return meta;
 }
 
-/** Runs a function that makes what a node does again: `set_current_replay_node`. */
+/**
+ * Runs a function that makes what a node does again: `set_current_replay_node`.
+ *
+ * @example
+ * ```ts
+ * traceback.setCurrentReplayNode(node, () => interpreter.runNode(node));
+ * ```
+ */
 export function setCurrentReplayNode<T>(node: Node | undefined, body: () => T): T {
   const outer = replayed;
   replayed = node;
@@ -138,7 +173,14 @@ export function setCurrentReplayNode<T>(node: Node | undefined, body: () => T): 
   }
 }
 
-/** The node that is made again: `get_current_replay_node`. */
+/**
+ * The node that is made again: `get_current_replay_node`.
+ *
+ * @example
+ * ```ts
+ * traceback.setCurrentReplayNode(node, () => traceback.getCurrentReplayNode()); // node
+ * ```
+ */
 export function getCurrentReplayNode(): Node | undefined {
   return replayed;
 }
