@@ -297,7 +297,7 @@ export const short: Programs = {
     () => [ints(5, -3)],
   ),
   test_pow: exported(
-    (x: Any) => add(operator.pow(x, 2), operator.pow(2, x)),
+    (x: Any) => add(operator.pow(x, 2) as Any, operator.pow(2, x) as Any),
     () => [x3()],
   ),
   test_rsub: exported(
@@ -508,7 +508,7 @@ export const short: Programs = {
   ),
 
   test_fx_shifts_of_tensors: traced(
-    (x: Any) => add(operator.lshift(x, 1), operator.rshift(x, 1)),
+    (x: Any) => add(operator.lshift(x, 1) as Any, operator.rshift(x, 1) as Any),
     () => [ints(4, 6)],
   ),
   test_nested_tuples: traced(
@@ -524,7 +524,7 @@ export const short: Programs = {
     () => [x3()],
   ),
   test_comparison_chain: traced(
-    (x: Any) => torch.logicalAnd(operator.ge(x, 0), operator.le(x, 1)),
+    (x: Any) => torch.logicalAnd(operator.ge(x, 0) as Any, operator.le(x, 1) as Any),
     () => [x3()],
   ),
   test_methods_with_keywords: traced(
