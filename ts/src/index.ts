@@ -39,6 +39,15 @@ export {
   trackDynamismAcrossExamples,
 } from "./export/dynamism.ts";
 export { CustomDecompTable, type OperatorKey } from "./export/decompTable.ts";
+export {
+  isPt2Package,
+  loadPt2,
+  type PackageOptions,
+  packagePt2,
+  type PT2ArchiveContents,
+  PT2ArchiveReader,
+  PT2ArchiveWriter,
+} from "./export/packages.ts";
 export { exportProgram, type ExportOptions } from "./export/exportProgram.ts";
 export {
   type DecompositionTable,
