@@ -215,5 +215,37 @@ def contexts(say):
     say(str(first_call_function_nn_module_stack(Graph())))
 
 
+@case
+def fusing_by_hand(say):
+    from torch.fx.passes.utils.fuser_utils import erase_nodes, fuse_as_graphmodule, insert_subgm
+
+    def fused(pick, **options):
+        gm = symbolic_trace(lambda x, y: torch.neg(torch.relu(x) + y) * torch.abs(y))
+        nodes = [it for it in gm.graph.nodes if it.name in pick]
+        sub, inputs, outputs = fuse_as_graphmodule(gm, nodes, "fused_0", **options)
+        say(str(sub.graph)); say(str([it.name for it in inputs])); say(str([it.name for it in outputs]))
+        insert_subgm(gm, sub, inputs, outputs)
+        erase_nodes(gm, nodes)
+        gm.graph.lint()
+        say(str(gm.graph))
+
+    fused(["relu", "add"])
+    fused(["relu", "add"], always_return_tuple=True)
+    fused(["add", "abs_1", "neg"])
+    gm = symbolic_trace(lambda x: torch.neg(torch.abs(torch.relu(x))))
+    nodes = list(gm.graph.nodes)
+    say(refusal(lambda: fuse_as_graphmodule(gm, [nodes[1], nodes[3]], "fused_0")))
+
+
+@case
+def unique_names(say):
+    from torch.fx.experimental.const_fold import get_unique_attr_name_in_module
+
+    gm = symbolic_trace(Net())
+    for name in ["fresh", "first", "a.b-c", "1st", "scale", "first.weight"]: say(get_unique_attr_name_in_module(gm, name))
+    gm.first_1 = nn.ReLU()
+    say(get_unique_attr_name_in_module(gm, "first"))
+
+
 json.dump(CASES, open(sys.argv[1], "w"), indent=1)
 print({name: len(lines) for name, lines in CASES.items()})

@@ -315,6 +315,15 @@ export {
   type SplitterSubgraph,
 } from "./passes/splitterBase.ts";
 export { splitByTags, splitModule, type SplitModuleOptions, splitModuleSimple } from "./passes/splitModule.ts";
+export {
+  eraseNodes,
+  type FuseAsOptions,
+  fuseAsGraphmodule,
+  type FusedNodes,
+  getUniqueAttrNameInModule,
+  insertSubgm,
+  removeSelfClone,
+} from "./passes/fuserUtils.ts";
 export { compareGraphs, type LiftedSubgraph, type LiftOptions, liftSubgraphAsModule } from "./passes/subgraphs.ts";
 export * as passManager from "./rewrite/legacyPassManager.ts";
 export { findAccFusions, getAccOpsName, getNodeTarget, isNodeOutputTensor } from "./passes/toolsCommon.ts";

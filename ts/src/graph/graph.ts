@@ -171,6 +171,18 @@ export class Graph extends EditableGraph {
   }
 
   /**
+   * Makes a node for a size as it is known now: {@link Graph.materializeSymints} of one.
+   *
+   * @example
+   * ```ts
+   * const rows = graph.insertingBefore(output, () => graph.materializeSymint(sizes[0]));
+   * ```
+   */
+  materializeSymint(value: SymInt): Node | number | bigint {
+    return this.materializeSymints([value])[0] as Node | number | bigint;
+  }
+
+  /**
    * Erases the nodes that nothing uses and that are not impure, from the end to the beginning, and returns whether
    * anything changed. Another predicate replaces the rule wholly, as in FX: unused inputs go unless it holds on to them.
    * The graphs that `get_attr` nodes refer to, in the module that owns this one, lose their dead code too. Throws where

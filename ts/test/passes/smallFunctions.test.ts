@@ -6,6 +6,13 @@ import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import {
   compareGraphs,
+  eraseNodes,
+  type FuseAsOptions,
+  fuseAsGraphmodule,
+  getUniqueAttrNameInModule,
+  insertSubgm,
+  operator,
+  removeSelfClone,
   exportProgram,
   firstCallFunctionNnModuleStack,
   type FxError,
@@ -268,6 +275,35 @@ const CASES: Readonly<Record<string, (say: Say) => void>> = {
     tracker.printNode("nobody", { writer: say });
     say(tracker.dump().replaceAll('":[', '": [').replaceAll('","', '", "').replaceAll('],"', '], "'));
   },
+  fusing_by_hand(say) {
+    const fused = (pick: readonly string[], options: FuseAsOptions = {}): void => {
+      const gm = symbolicTrace((x: Tensor, y: Tensor) =>
+        operator.mul(torch.neg(operator.add(torch.relu(x), y)), torch.abs(y)),
+      );
+      const nodes = gm.graph.nodes.filter((it) => pick.includes(it.name));
+      const { module, inputs, outputs } = fuseAsGraphmodule(gm, nodes, "fused_0", options);
+      say(module.graph);
+      say(python(inputs.map((it) => it.name)));
+      say(python(outputs.map((it) => it.name)));
+      insertSubgm(gm, module, inputs, outputs);
+      eraseNodes(gm, nodes);
+      gm.graph.lint();
+      say(gm.graph);
+    };
+    fused(["relu", "add"]);
+    fused(["relu", "add"], { alwaysReturnTuple: true });
+    fused(["add", "abs_1", "neg"]);
+    const gm = symbolicTrace((x: Tensor) => torch.neg(torch.abs(torch.relu(x))));
+    const nodes = gm.graph.nodes.toArray();
+    say(refusal(() => fuseAsGraphmodule(gm, [nodes[1] as Node, nodes[3] as Node], "fused_0")));
+  },
+  unique_names(say) {
+    const gm = symbolicTrace(new Net());
+    for (const name of ["fresh", "first", "a.b-c", "1st", "scale", "first.weight"])
+      say(getUniqueAttrNameInModule(gm, name));
+    gm.addSubmodule("first_1", new nn.ReLU());
+    say(getUniqueAttrNameInModule(gm, "first"));
+  },
   contexts(say) {
     const { graph } = symbolicTrace(new Net());
     for (const [at, count] of [
@@ -377,4 +413,12 @@ test("what does not fit a node is refused by its name", () => {
   );
   expect(() => splitModuleSimple(gm, new Map([[relu, 0.5]]))).toThrow(/an integer, not 0.5.*relu/);
   expect(() => replaceNodeModule(relu, gm.namedModules(), new nn.ReLU())).toThrow(/calls no module.*relu/);
+});
+
+test("a tensor that is copied to itself is not copied", () => {
+  const graph = new Graph();
+  const x = graph.placeholder("x");
+  graph.output(graph.callFunction("torch.ops.aten.copy_.default", [x, x]));
+  removeSelfClone(graph);
+  expect(String(graph)).toBe("graph():\n    %x : [num_users=1] = placeholder[target=x]\n    return x");
 });
