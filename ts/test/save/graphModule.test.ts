@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { callOperator } from "../../src/engine/dispatch.ts";
 import { init } from "../../src/engine/engine.ts";
 import { tuple } from "../../src/graph/args.ts";
+import type { Node } from "../../src/graph/node.ts";
 import { CodeGen } from "../../src/graph/codegen/codegen.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { GraphModule } from "../../src/fx/graphModule.ts";
@@ -308,4 +309,18 @@ describe("a file that tracefx does not write is refused", () => {
       );
     }
   });
+});
+
+test("functions and notes are saved that the filters let through", () => {
+  const gm = symbolicTrace((x: Tensor) => torch.relu(x));
+  const relu = gm.graph.find("relu") as Node;
+  relu.meta.set("kept", "a");
+  relu.meta.set("dropped", "b");
+  const saved = saveGraphModule(gm, { opsFilter: () => true, nodeMetadataKeyFilter: (key) => key !== "dropped" });
+  const again = loadGraphModule(saved).graph.find("relu") as Node;
+  expect([again.meta.get("kept"), again.meta.has("dropped")]).toEqual(["a", false]);
+  expect([...relu.meta.keys()]).toEqual(expect.arrayContaining(["kept", "dropped"]));
+  expect(() => saveGraphModule(gm, { opsFilter: (target) => target.startsWith("torch.ops.aten") })).toThrow(
+    "Unable to pickle non-standard op: torch.relu",
+  );
 });
