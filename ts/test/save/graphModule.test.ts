@@ -316,8 +316,8 @@ test("functions and notes are saved that the filters let through", () => {
   const relu = gm.graph.find("relu") as Node;
   relu.meta.set("kept", "a");
   relu.meta.set("dropped", "b");
-  const saved = saveGraphModule(gm, { opsFilter: () => true, nodeMetadataKeyFilter: (key) => key !== "dropped" });
-  const again = loadGraphModule(saved).graph.find("relu") as Node;
+  const bytes = saveGraphModule(gm, { opsFilter: () => true, nodeMetadataKeyFilter: (key) => key !== "dropped" });
+  const again = loadGraphModule(bytes).graph.find("relu") as Node;
   expect([again.meta.get("kept"), again.meta.has("dropped")]).toEqual(["a", false]);
   expect([...relu.meta.keys()]).toEqual(expect.arrayContaining(["kept", "dropped"]));
   expect(() => saveGraphModule(gm, { opsFilter: (target) => target.startsWith("torch.ops.aten") })).toThrow(
