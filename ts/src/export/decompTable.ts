@@ -10,7 +10,7 @@ import type { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
 import { SymExpr, type Val } from "../graph/val.ts";
 import { closed } from "./closedFunction.ts";
-import { defaultDecompositions, type ExportedProgram } from "./exportedProgram.ts";
+import { defaultDecompositions, ExportedProgram } from "./exportedProgram.ts";
 import type { Decomposition } from "./makeFxTracer.ts";
 
 /** An operator: its qualified name, or `torch.ops.aten.silu.default` itself. */
@@ -35,7 +35,8 @@ export class CustomDecompTable implements Iterable<string> {
   readonly #entries: Map<string, Decomposition | null>;
 
   /** A table of the default decompositions, or a copy of another table. */
-  constructor(entries?: Iterable<readonly [string, Decomposition | null]>) {
+  constructor(entries?: ReadonlyMap<string, Decomposition | null>) {
+    checkGiven("CustomDecompTable", entries === undefined || entries instanceof Map, "a Map of entries, or nothing");
     this.#entries = new Map(entries ?? Array.from(defaultDecompositions(), (it): [string, null] => [it, null]));
   }
 
@@ -77,6 +78,7 @@ export class CustomDecompTable implements Iterable<string> {
   update(
     other: CustomDecompTable | ReadonlyMap<string, Decomposition | null> | Readonly<Record<string, Decomposition>>,
   ): void {
+    checkGiven("update", typeof other === "object" && other !== null, "a table, a Map or an object by name");
     const entries =
       other instanceof CustomDecompTable ? other.items() : other instanceof Map ? other : Object.entries(other);
     for (const [name, fn] of entries as Iterable<[string, Decomposition | null]>) this.set(name, fn);
@@ -112,6 +114,8 @@ export class CustomDecompTable implements Iterable<string> {
    * @throws where the functions give, again and again, what is in the table.
    */
   decompose(program: ExportedProgram): ExportedProgram {
+    const isProgram = (program as unknown) instanceof ExportedProgram;
+    checkGiven("decompose", isProgram, "an ExportedProgram", "exportProgram(module, args) gives one");
     const own = new Map([...this.#entries].filter((it): it is [string, Decomposition] => it[1] !== null));
     const names = new Set([...this.#entries.keys()].filter((it) => !own.has(it)));
     let res = program;

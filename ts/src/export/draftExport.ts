@@ -23,7 +23,13 @@ import { Dim, DimHint, DimVar } from "./dim.ts";
 import { DraftExportReport, type FailureData, FailureReport, type FailureType } from "./draftReport.ts";
 import type { DynamicShapes } from "./dynamicShapes.ts";
 import type { ExportedProgram } from "./exportedProgram.ts";
-import { EXPORT_OPTIONS, type ExportMakers, type ExportOptions, exportWith } from "./exportProgram.ts";
+import {
+  checkExportArguments,
+  EXPORT_OPTIONS,
+  type ExportMakers,
+  type ExportOptions,
+  exportWith,
+} from "./exportProgram.ts";
 import { type ExportInputs, ExportTracer } from "./exportTracer.ts";
 import { isIdle } from "./recordedCall.ts";
 import { type SessionInput, ShapeSession } from "./shapes.ts";
@@ -54,6 +60,7 @@ export function draftExport(
   options: ExportOptions = {},
 ): DraftExport {
   checkOptions("draftExport", options, EXPORT_OPTIONS);
+  checkExportArguments(module, args, kwargs, options);
   const draft = new Draft(realRun(module, args, kwargs));
   const quiet: ExportOptions = { verify: false, ...options };
   try {

@@ -4,6 +4,7 @@
  * @module
  */
 import { fxError } from "../base/errors.ts";
+import { checkGiven, checkList } from "../base/given.ts";
 
 /** What kind of problem was found: `torch.export._draft_export.FailureType`. */
 export type FailureType = "MISSING_FAKE_KERNEL" | "DATA_DEPENDENT_ERROR" | "GUARD_ADDED" | "MISMATCHED_FAKE_KERNEL";
@@ -34,6 +35,7 @@ export class FailureReport {
   readonly data: FailureData;
 
   constructor(failureType: FailureType, data: FailureData) {
+    checkGiven("FailureReport", typeof data === "object" && data !== null, "an object behind the type");
     this.failureType = failureType;
     this.data = data;
   }
@@ -103,6 +105,7 @@ export class DraftExportReport {
   readonly failures: readonly FailureReport[];
 
   constructor(failures: readonly FailureReport[]) {
+    checkList("DraftExportReport", "failures", failures);
     this.failures = Object.freeze([...failures]);
   }
 

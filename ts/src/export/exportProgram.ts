@@ -119,7 +119,7 @@ export function exportWith(
 ): ExportedProgram {
   checkOptions("exportProgram", options, EXPORT_OPTIONS);
   const module = exported instanceof ProgramModule ? unlifted(partsOfModule(exported)) : exported;
-  checkArguments(module, args, kwargs, options);
+  checkExportArguments(module, args, kwargs, options);
   const [exampleArgs, exampleKwargs] = withTensors([args, kwargs] as const);
   const inputs = new ModuleInputs(module, exampleArgs, exampleKwargs, options.dynamicShapes ?? null);
   using shapes = makers.session(inputs.leaves);
@@ -182,7 +182,13 @@ function tell({ message }: FxError): void {
   console.warn(message);
 }
 
-function checkArguments(module: unknown, args: unknown, kwargs: unknown, { strict = false }: ExportOptions): void {
+/** Refuses what cannot be exported, or not with these arguments. */
+export function checkExportArguments(
+  module: unknown,
+  args: unknown,
+  kwargs: unknown,
+  { strict = false }: ExportOptions,
+): void {
   if (!(module instanceof Module)) {
     throw fxError(
       "InvalidOption",

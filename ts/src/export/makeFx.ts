@@ -5,6 +5,7 @@
  */
 import { checkFunction, checkGiven, checkList, checkOptions } from "../base/given.ts";
 import { fxError } from "../base/errors.ts";
+import { isOptions } from "../base/naming.ts";
 import { withoutModes } from "../engine/modes.ts";
 import { recordingOperators } from "../engine/recorder.ts";
 import { tensorVal } from "../engine/tensorMetadata.ts";
@@ -89,6 +90,7 @@ export function getIsolatedGraphmodule(
 ): GraphModule {
   checkFunction("getIsolatedGraphmodule", "f", f);
   checkList("getIsolatedGraphmodule", "args", args);
+  checkGiven("getIsolatedGraphmodule", isOptions(kwargs), "an object of arguments by name");
   checkOptions("getIsolatedGraphmodule", options, OPTIONS);
   const hasKeywords = Object.keys(kwargs).length > 0;
   const [leaves, spec] = treeFlatten(hasKeywords ? [...args, kwargs] : [...args]);

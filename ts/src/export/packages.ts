@@ -107,6 +107,7 @@ export class PT2ArchiveWriter {
 
   /** How many entries have names that begin so. */
   countPrefix(prefix: string): number {
+    checkText("countPrefix", "the beginning", prefix);
     return [...this.#entries.keys()].filter((it) => it.startsWith(prefix)).length;
   }
 
@@ -159,6 +160,7 @@ export function packagePt2(
   options: PackageOptions = {},
 ): Bytes {
   checkOptions("packagePt2", options, ["extraFiles", "root"]);
+  checkGiven("packagePt2", typeof programs === "object" && programs !== null, "a program, or programs by name");
   const named = programs instanceof ExportedProgram ? { [MODEL]: programs } : programs;
   const writer = new PT2ArchiveWriter(options.root ?? "archive");
   for (const [name, program] of Object.entries(named)) {

@@ -75,6 +75,8 @@ export class NodeSource {
     if (dict === null) return undefined;
     checkGiven("NodeSource.fromDict", typeof dict === "object", "what toDict() gives");
     const { name = "", target = "", graph_id: graphId = -1, pass_name: passName = "", action = "" } = dict;
+    const isRight = typeof action === "string" && Array.isArray(dict.from_node ?? []);
+    checkGiven("NodeSource.fromDict", isRight, "what toDict() gives");
     const sources = (dict.from_node ?? []).flatMap((it) => NodeSource.fromDict(it) ?? []);
     const actions = action.split("+").filter((it) => it === "create" || it === "replace") as NodeSourceAction[];
     const fields = {

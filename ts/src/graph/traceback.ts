@@ -164,6 +164,7 @@ export function getCurrentMeta(): ReadonlyMap<string, unknown> {
  * ```
  */
 export function setCurrentReplayNode<T>(node: Node | undefined, body: () => T): T {
+  checkFunction("setCurrentReplayNode", "the function", body);
   const outer = replayed;
   replayed = node;
   try {

@@ -7,7 +7,7 @@ import { fxError } from "../base/errors.ts";
 import { checkList, checkOptions, checkText } from "../base/given.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
 import { isNode, tuple } from "../graph/args.ts";
-import { Graph } from "../graph/graph.ts";
+import { checkGraph, Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
 import { validatePartition } from "../graph/topological.ts";
 import { type Val, ValSequence } from "../graph/val.ts";
@@ -100,6 +100,8 @@ export function insertSubgm(
 ): GraphModule {
   checkGraphModule("insertSubgm", gm);
   checkGraphModule("insertSubgm", subGm);
+  checkList("insertSubgm", "origInputs", origInputs);
+  checkList("insertSubgm", "origOutputs", origOutputs);
   const outputs = new Set(origOutputs);
   const point = insertionPoint ?? Array.from(gm.graph.nodes).findLast((it) => outputs.has(it));
   if (point === undefined) {
@@ -152,6 +154,7 @@ export function eraseNodes(gm: GraphModule, nodes: readonly Node[]): void {
  * ```
  */
 export function removeSelfClone(graph: Graph): void {
+  checkGraph("removeSelfClone", graph);
   for (const node of Array.from(graph.nodes)) {
     const [self, source] = node.args;
     if (node.target !== "torch.ops.aten.copy_.default" || !isNode(self) || self !== source) continue;
