@@ -17,7 +17,7 @@ import type { Decomposition } from "./makeFxTracer.ts";
 export type OperatorKey = string | { readonly target: string };
 
 /** Programs are decomposed again and again until nothing is left, and a table that never ends is refused. */
-const MAX_ROUNDS = 64;
+const MAX_ROUNDS = 16;
 
 /**
  * The operators that are decomposed, each with the function that says by what: `null` stands for the engine's own decomposition. A new
