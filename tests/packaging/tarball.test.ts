@@ -8,7 +8,15 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { installedProject, type Project } from "./installed.ts";
 
 /** The largest download that is allowed, in bytes after gzip: a growth beyond it is a decision, not an accident. */
-const BUDGET = { tarball: 6_000_000, module: 3_800_000, glue: 20_000, gpu: 400_000, gpuGlue: 8_000, runtime: 800_000, runtimeScript: 17_000 };
+const BUDGET = {
+  tarball: 6_000_000,
+  module: 3_800_000,
+  glue: 20_000,
+  gpu: 400_000,
+  gpuGlue: 8_000,
+  runtime: 1_000_000,
+  runtimeScript: 18_000,
+};
 
 let home: Project;
 let project: string;
@@ -183,7 +191,10 @@ it("stays within its budget of bytes", () => {
 it("runs saved plans without the engine", () => {
   const fixture = new URL("../fixtures/programs/cond_simple/", import.meta.url).pathname;
   const command = join(project, "node_modules/.bin/tracefx");
-  const told = execFileSync(command, ["compile", `${fixture}model.pt2`, "cond.fxg"], { cwd: project, encoding: "utf8" });
+  const told = execFileSync(command, ["compile", `${fixture}model.pt2`, "cond.fxg"], {
+    cwd: project,
+    encoding: "utf8",
+  });
   expect(told).toMatch(/ → cond\.fxg \(\d+ bytes, a plan of \d+ steps\)\n$/);
   const source = `
     import { load, tensor } from "tracefx/runtime";

@@ -7,8 +7,10 @@ import initialise, * as glue from "../../wasm/runtime.js";
 import { type ErrorName, fxError } from "../base/errors.ts";
 import { compileModule, compilePackaged, type ModuleSource } from "../engine/module.ts";
 
+export type { Call, Model } from "../../wasm/runtime.js";
+
 /** The functions that the module offers. */
-export type Glue = Omit<typeof glue, "default" | "initSync" | "__wbg_reset_state">;
+type Glue = Omit<typeof glue, "default" | "initSync" | "__wbg_reset_state">;
 
 let loading: Promise<void> | undefined;
 let exports: { readonly memory: WebAssembly.Memory } | undefined;

@@ -15,16 +15,16 @@ import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { builtinModule } from "../base/builtinModule.ts";
 import { fxError } from "../base/errors.ts";
 import { checkOptions } from "../base/given.ts";
-import { bytesOf, type ModuleSource } from "../engine/module.ts";
+import type { ModuleSource } from "../engine/module.ts";
 import type { TreeSpec } from "../export/program.ts";
 import { flattenCall, unflatten } from "../export/tree.ts";
 import { tensor, type TensorInput } from "../tensor/construct.ts";
 import { HostStorage } from "../tensor/storage.ts";
 import { moveTensor, Tensor, tensorBytes } from "../tensor/tensor.ts";
-import { begin, call, generation, type Glue, memory } from "./module.ts";
+import { begin, type Call, call, generation, memory, type Model } from "./module.ts";
 
 export { FxError } from "../base/errors.ts";
-export { tuple } from "../base/values.ts";
+export { tuple } from "../graph/args.ts";
 export { tensor, tensorFromBytes } from "../tensor/construct.ts";
 export { Tensor } from "../tensor/tensor.ts";
 
@@ -73,7 +73,7 @@ export async function load(source: RuntimeSource, options: RuntimeOptions = {}):
 
 /** What is inside a module, out of the way of its call signature. */
 interface Inside {
-  model: InstanceType<Glue["Model"]> | undefined;
+  model: Model | undefined;
   readonly generation: number;
   readonly signature: Signature;
   readonly fields: ReadonlyMap<string, readonly string[]>;
@@ -100,10 +100,15 @@ export interface RuntimeModule {
 /** A model of a file, which can be called; what a call takes and gives is told above. */
 // oxlint-disable-next-line typescript/no-unsafe-declaration-merging -- as above
 export class RuntimeModule implements Disposable {
-  constructor(model: InstanceType<Glue["Model"]>, signature: Signature) {
+  constructor(model: Model, signature: Signature) {
     const self = ((...args: unknown[]) => self.forward(...args)) as unknown as RuntimeModule;
     Object.setPrototypeOf(self, new.target.prototype);
-    insides.set(self, { model, generation: generation(), signature, fields: new Map(Object.entries(signature.namedtupleFields)) });
+    insides.set(self, {
+      model,
+      generation: generation(),
+      signature,
+      fields: new Map(Object.entries(signature.namedtupleFields)),
+    });
     // An instance is a function, so that it can be called.
     return self;
   }
@@ -154,13 +159,13 @@ export class RuntimeModule implements Disposable {
   }
 }
 
-function inside(module: RuntimeModule): Inside & { readonly model: InstanceType<Glue["Model"]> } {
+function inside(module: RuntimeModule): Inside & { readonly model: Model } {
   const own = insides.get(module);
   if (own?.model === undefined) throw fxError("Disposed", "the model was disposed", { help: "load it again" });
   if (own.generation !== generation()) {
     throw fxError("Disposed", "the model was lost when the runtime was made anew", { help: "load it again" });
   }
-  return own as Inside & { readonly model: InstanceType<Glue["Model"]> };
+  return own as Inside & { readonly model: Model };
 }
 
 /** An input as the plans take it. */
@@ -177,7 +182,7 @@ function given(leaf: unknown, input: Input): unknown {
 }
 
 /** Puts an input into a call. */
-function put(run: InstanceType<Glue["Call"]>, value: unknown, { name, kind }: Input): void {
+function put(run: Call, value: unknown, { name, kind }: Input): void {
   if (value instanceof Tensor) {
     const bytes = tensorBytes(value);
     const address = run.tensor(DTYPES[value.dtype].id, Uint32Array.from(value.shape));
@@ -194,7 +199,7 @@ function put(run: InstanceType<Glue["Call"]>, value: unknown, { name, kind }: In
 const NAMES = Object.keys(DTYPES) as DType[];
 
 /** An output of a call, in JavaScript's memory. */
-function taken(run: InstanceType<Glue["Call"]>, at: number): unknown {
+function taken(run: Call, at: number): unknown {
   const [kind, id, address, ...shape] = run.output(at);
   if (kind === 1) {
     const dtype = NAMES.find((it) => DTYPES[it].id === id) as DType;
@@ -210,12 +215,14 @@ function copied(address: number, length: number): Uint8Array {
 }
 
 async function read(source: RuntimeSource, signal: AbortSignal | undefined): Promise<Uint8Array> {
-  if (source instanceof Uint8Array || source instanceof ArrayBuffer) return bytesOf(source);
+  if (source instanceof Uint8Array) return source;
+  if (source instanceof ArrayBuffer) return new Uint8Array(source);
   if (source instanceof Blob) return new Uint8Array(await source.arrayBuffer());
   const file = typeof source === "string" || source instanceof URL ? fileOf(String(source)) : undefined;
   try {
     if (file !== undefined) return new Uint8Array(await file.read({ signal }));
-    const response = source instanceof Response ? source : await fetch(source as string | URL, { signal: signal ?? null });
+    const response =
+      source instanceof Response ? source : await fetch(source as string | URL, { signal: signal ?? null });
     if (response.ok) return new Uint8Array(await response.arrayBuffer());
     throw fxError("Io", `the server answered ${response.status} for ${response.url}`);
   } catch (cause) {
@@ -225,7 +232,9 @@ async function read(source: RuntimeSource, signal: AbortSignal | undefined): Pro
 }
 
 /** What reads a file, where there are files and this is the place of one: a path, or a URL of one. */
-function fileOf(place: string): { read(options: { signal: AbortSignal | undefined }): Promise<Uint8Array> } | undefined {
+function fileOf(
+  place: string,
+): { read(options: { signal: AbortSignal | undefined }): Promise<Uint8Array> } | undefined {
   const fs = builtinModule("node:fs/promises");
   if (fs === undefined || /^(?!file:)[a-z][a-z0-9+.-]+:/i.test(place)) return undefined;
   return { read: ({ signal }) => fs.readFile(place.startsWith("file:") ? new URL(place) : place, { signal }) };

@@ -21,7 +21,14 @@ async function compiled(name: string): Promise<{ module: ProgramModule; inputs: 
   return { module, inputs, file: module.compiledFile(inputs) };
 }
 
-test.each(["digits_cnn", "cond_simple", "while_loop_hop", "resnet_block_tiny", "tied_and_views", "view_alias_mutation"])("%s gives what the engine gives", async (name) => {
+test.each([
+  "digits_cnn",
+  "cond_simple",
+  "while_loop_hop",
+  "resnet_block_tiny",
+  "tied_and_views",
+  "view_alias_mutation",
+])("%s gives what the engine gives", async (name) => {
   const { module, inputs, file } = await compiled(name);
   using model = await load(file, { wasm });
   for (let call = 0; call < 2; call++) expect(String(model(...inputs))).toBe(String(module(...inputs)));
