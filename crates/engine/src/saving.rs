@@ -109,7 +109,13 @@ fn signature_of(program: &ExportedProgram, plan: Option<&Plan>) -> serde_json::V
     })
 }
 
-/// The depth is that of the specification, which the reader of a file bounds.
+/// A leaf has neither type nor context. The depth is that of the specification, which the reader of a file bounds.
 fn tree(spec: &TreeSpec) -> serde_json::Value {
-    json!({ "type": spec.ty.as_deref(), "context": spec.context.as_deref(), "children": spec.children.iter().map(tree).collect::<Vec<_>>() })
+    let mut res = json!({ "children": spec.children.iter().map(tree).collect::<Vec<_>>() });
+    for (key, value) in [("type", &spec.ty), ("context", &spec.context)] {
+        if let Some(value) = value {
+            res[key] = json!(&**value);
+        }
+    }
+    res
 }
