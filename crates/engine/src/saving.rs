@@ -3,12 +3,12 @@
 use crate::tensors::constant;
 use crate::{Runner, Values};
 use serde_json::json;
-use tracefx_core::{Code, Diagnostic, Result, Tensor};
-use tracefx_export::{Argument, ExportedProgram, TreeSpec};
+use tracefx_core::{Code, Diagnostic, Result, Storage, Tensor};
+use tracefx_export::{Argument, ExportedProgram, InputSpec, TreeSpec};
 use tracefx_ir::Val;
 use tracefx_ops::Value;
-use tracefx_plan::{Operand, Plan, TensorView};
-use tracefx_runtime::Saved;
+use tracefx_plan::{Operand, Plan, TensorId, TensorView};
+use tracefx_runtime::{Model, Saved};
 use tracefx_wire::{encode_planned_program, program_storages};
 
 impl Runner {
@@ -36,16 +36,40 @@ impl Runner {
     /// # Errors
     /// As [`Runner::plan`]; `NotImplemented` where a plan needs what the runtime has not.
     pub fn compiled_file(&self, inputs: &[Values]) -> Result<Vec<u8>> {
-        let plans = inputs.iter().map(|it| self.plan(it)).collect::<Result<Vec<_>>>()?;
-        let plans: Vec<_> = plans.iter().map(|it| &**it).collect();
+        // Calls may have changed the state of this runner: plans are made of what the program has.
         let program = self.program();
-        let saved = Saved::of(
-            &plans,
-            &program_storages(program)?,
-            self.library().registry(),
-            signature_of(program, plans.first().copied()).to_string(),
-        )?;
-        encode_planned_program(program, saved.to_bytes()?)
+        let fresh = self.library().runner(program)?.with_precision(self.precision());
+        let row_major = |it: &Value<Tensor>| it.try_map(&mut Tensor::compact_copy);
+        let inputs = inputs.iter().map(|it| it.iter().map(row_major).collect::<Result<Values>>());
+        let inputs = inputs.collect::<Result<Vec<_>>>()?;
+        let plans = inputs.iter().map(|it| fresh.plan(it)).collect::<Result<Vec<_>>>()?;
+        let plans: Vec<_> = plans.iter().map(|it| &**it).collect();
+        let signature = signature_of(program, &plans).to_string();
+        let saved = Saved::of(&plans, &fresh.stored()?, self.library().registry(), signature)?;
+        let bytes = saved.to_bytes()?;
+        // A kernel may leave a call to a decomposition, which the runtime has not: one run tells, on copies of the state.
+        let storages: Vec<Storage> = program_storages(program)?.iter().map(Storage::lazy_clone).collect();
+        let model = Model::of(saved, &storages)?;
+        for it in &inputs {
+            match model.run(it) {
+                Err(problem) if problem.code() == Code::NotImplemented => {
+                    return Err(problem.help("the runtime cannot run this: run the program with the whole engine"));
+                }
+                // What the data breaks, other data does not.
+                _ => {}
+            }
+        }
+        encode_planned_program(program, bytes)
+    }
+
+    /// The storages of its state, and which of the program's storages, in the order of a file, each has the content of.
+    fn stored(&self) -> Result<Vec<(Storage, u32)>> {
+        let storages = program_storages(self.program())?;
+        let number = |name: &str| {
+            let own = self.program().tensor(name)?.storage();
+            storages.iter().position(|it| it.is_same(own))
+        };
+        Ok(self.state().filter_map(|(name, it)| Some((it.storage().clone(), number(name)? as u32))).collect())
     }
 }
 
@@ -77,25 +101,29 @@ pub fn zero_inputs(program: &ExportedProgram) -> Result<Values> {
     program.signature.user_inputs().map(|it| input(&it.arg)).collect()
 }
 
-/// What a host has to know to put a call together: the structures, and what the inputs are. Sizes are those of the first plan.
-fn signature_of(program: &ExportedProgram, plan: Option<&Plan>) -> serde_json::Value {
-    let operands = plan.into_iter().flat_map(|it| it.inputs.iter().map(move |operand| (it, operand)));
-    let inputs = program.signature.user_inputs().zip(operands).map(|(input, (plan, operand))| {
-        let (kind, view) = match operand {
-            Operand::Tensor(id) => ("tensor", Some(plan.tensor(*id))),
-            Operand::Bool(_) => ("bool", None),
-            Operand::Float(_) => ("float", None),
-            Operand::Str(_) => ("str", None),
-            Operand::None => ("None", None),
-            _ => ("int", None),
+/// What a host has to know to put a call together: the structures, and what the inputs are, with their sizes in each plan.
+fn signature_of(program: &ExportedProgram, plans: &[&Plan]) -> serde_json::Value {
+    let input = |(at, input): (usize, &InputSpec)| {
+        let operands = || plans.iter().filter_map(|it| Some((it, it.inputs.get(at)?)));
+        let tensors =
+            || operands().filter_map(|(plan, it)| if let Operand::Tensor(id) = it { Some((plan, *id)) } else { None });
+        let views = || tensors().map(|(plan, id)| plan.tensor(id));
+        let kind = match operands().next() {
+            Some((_, Operand::Tensor(_))) => "tensor",
+            Some((_, Operand::Bool(_))) => "bool",
+            Some((_, Operand::Float(_))) => "float",
+            Some((_, Operand::Str(_))) => "str",
+            Some((_, Operand::None)) => "None",
+            _ => "int",
         };
         json!({
             "name": &**input.arg.name(),
             "kind": kind,
-            "dtype": view.map(|it| it.dtype.name()),
-            "shape": view.and_then(TensorView::known).map(|it| it.sizes.to_vec()),
+            "dtype": views().next().map(|it| it.dtype.name()),
+            "shapes": views().filter_map(TensorView::known).map(|it| it.sizes.to_vec()).collect::<Vec<_>>(),
+            "isWritten": tensors().any(|(plan, id)| writes(plan, id)),
         })
-    });
+    };
     let fields: serde_json::Map<_, _> = program
         .namedtuple_fields
         .iter()
@@ -105,8 +133,17 @@ fn signature_of(program: &ExportedProgram, plan: Option<&Plan>) -> serde_json::V
         "inSpec": program.in_spec().map(tree),
         "outSpec": program.out_spec().map(tree),
         "namedtupleFields": fields,
-        "inputs": inputs.collect::<Vec<_>>(),
+        "inputs": program.signature.user_inputs().enumerate().map(input).collect::<Vec<_>>(),
     })
+}
+
+/// Whether a step writes to the memory of a tensor.
+fn writes(plan: &Plan, tensor: TensorId) -> bool {
+    let mut res = false;
+    for step in &plan.steps {
+        step.action.for_each_written(&mut |it| res |= plan.tensor(it).buffer == plan.tensor(tensor).buffer);
+    }
+    res
 }
 
 /// A leaf has neither type nor context. The depth is that of the specification, which the reader of a file bounds.

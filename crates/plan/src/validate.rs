@@ -1,8 +1,8 @@
 //! What every plan holds to, so that whoever runs one need not look: it is asked of a plan that comes from a file.
 
 use crate::{
-    Action, Attention, Buffer, Epilogue, Fused, Gather, Loop, Operand, Plan, PoolReduction, QuantizedConvolution, Step,
-    TensorId, TensorView,
+    Action, Attention, Buffer, BufferId, Epilogue, Fused, Gather, Loop, Operand, Plan, PoolReduction,
+    QuantizedConvolution, Step, TensorId, TensorView,
 };
 use std::ops::RangeInclusive;
 use tracefx_core::{Code, DType, Diagnostic, Dims, Result, Storage};
@@ -64,13 +64,18 @@ impl Plan {
                 args.iter().chain(results).try_for_each(|it| self.exists(it))?;
                 args.iter().try_for_each(|it| self.is_written(it, written))?;
                 let mut wrong = None;
+                // A kernel holds its arguments while it writes its results.
+                let mut taken: Vec<BufferId> = Vec::new();
+                args.iter().for_each(|it| it.for_each_tensor(&mut |id| taken.push(self.tensor(id).buffer)));
                 results.iter().for_each(|it| {
                     it.for_each_tensor(&mut |id| {
                         let view = self.tensor(id);
+                        let is_shared = taken.contains(&view.buffer);
+                        taken.push(view.buffer);
                         let is_own =
                             matches!(self.buffer(view.buffer), Buffer::Scratch | Buffer::Result | Buffer::Made);
                         let begins = view.offset.as_int() == Some(0);
-                        if !is_own || !begins || view.known().is_some_and(|it| !it.is_row_major()) {
+                        if !is_own || is_shared || !begins || view.known().is_some_and(|it| !it.is_row_major()) {
                             wrong = Some(id);
                         }
                         written[view.buffer.0 as usize] = true;
@@ -410,4 +415,36 @@ fn rank4(sizes: &[usize]) -> Result<[usize; 4]> {
 
 fn invalid(what: String) -> Diagnostic {
     Diagnostic::new(Code::GraphInvalid, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Action, Buffer, Operand, Plan, TensorView};
+    use tracefx_core::DType;
+
+    /// A plan with a call that is given `args` of the tensors and gives `results` of them, each of a buffer of its own but for the last, which is
+    /// in that of the first.
+    fn call(args: &[u32], results: &[u32]) -> Plan {
+        let mut plan = Plan::default();
+        let input = plan.add_buffer(Buffer::Input(0));
+        let made = [Buffer::Result, Buffer::Result].map(|it| plan.add_buffer(it));
+        for buffer in [input, made[0], made[1], made[0]] {
+            plan.add_tensor(TensorView::row_major(buffer, DType::Float32, &[2.into()]));
+        }
+        let tensors = |ids: &[u32]| ids.iter().map(|it| Operand::Tensor(crate::TensorId(*it))).collect::<Vec<_>>();
+        plan.inputs = tensors(&[0]);
+        plan.push("first", Action::call("aten.relu.default", tensors(&[0]), tensors(&[1])));
+        plan.push("second", Action::call("aten.frexp.Tensor", tensors(args), tensors(results)));
+        plan
+    }
+
+    #[test]
+    fn a_call_gives_new_memory_alone() {
+        assert!(call(&[1], &[2]).validate().is_ok());
+        // A kernel would wait for itself.
+        for (args, results) in [(&[1][..], &[3][..]), (&[1], &[1]), (&[0], &[2, 2]), (&[0], &[1, 3])] {
+            let problem = call(args, results).validate().unwrap_err();
+            assert!(problem.message().ends_with("which is no new tensor"), "{problem}");
+        }
+    }
 }

@@ -32,8 +32,8 @@ impl Model {
     /// Opens a file with saved plans. Nothing of it is run, and all of it is checked: every buffer, stride and index of a plan.
     ///
     /// # Errors
-    /// `WireMalformed` where the bytes are damaged, `WireVersion` where they are of another version, `GraphInvalid` where a plan does not
-    /// hold together, `NotImplemented` where the file has no plans or they need other kernels, `OutOfMemory`.
+    /// `WireMalformed` where the bytes are damaged, `WireVersion` where they are of another version, `GraphInvalid` or `ViewOutOfBounds` where a plan
+    /// does not hold together, `NotImplemented` where the file has no plans or they need other kernels, `OutOfMemory`.
     pub fn open(file: &[u8]) -> Result<Self> {
         let Some((plans, storages)) = tracefx_wire::decode_plan(file, &Limits::default())? else {
             return Err(Diagnostic::new(Code::NotImplemented, "the file has no plans, which the runtime runs")
@@ -73,7 +73,7 @@ impl Model {
     /// changed.
     ///
     /// # Errors
-    /// `InputShape` where no plan is for these inputs; else what an operator refuses. It can be called again.
+    /// `InputShape` where no plan is for these inputs, `InputValue` where it is a number that no plan is for; else what an operator refuses. It can be called again.
     pub fn run(&self, inputs: &[Value<Tensor>]) -> Result<Vec<Value<Tensor>>> {
         self.run_watched(inputs, &mut |_, _| Ok(()))
     }
@@ -116,7 +116,13 @@ impl Model {
             given.join(", "),
             planned.collect::<Vec<_>>().join(" and ")
         );
-        Diagnostic::new(Code::InputShape, what)
+        // Where the tensors are those of a plan, it is a number that is not.
+        let are_alike = |plan: &Plan| {
+            let mut tensors = plan.inputs.iter().zip(inputs).filter(|(it, _)| matches!(it, Operand::Tensor(_)));
+            plan.inputs.len() == inputs.len() && tensors.all(|(operand, it)| wanted(plan, operand) == described(it))
+        };
+        let is_value = self.plans().any(are_alike) && inputs.iter().any(|it| !matches!(it, Value::Tensor(_)));
+        Diagnostic::new(if is_value { Code::InputValue } else { Code::InputShape }, what)
             .help("give row-major inputs of these dtypes and sizes, or compile the program for yours as well")
     }
 }
@@ -128,7 +134,14 @@ fn panicked() -> Diagnostic {
 
 fn described(value: &Value<Tensor>) -> String {
     match value {
-        Value::Tensor(it) => format!("{}{:?}", it.dtype().name(), it.sizes()),
+        Value::Tensor(it) => {
+            let order = if it.is_contiguous() { "" } else { ", not row-major" };
+            format!("{}{:?}{order}", it.dtype().name(), it.sizes())
+        }
+        Value::Int(it) => it.to_string(),
+        Value::Float(it) => it.to_string(),
+        Value::Bool(it) => it.to_string(),
+        Value::Str(it) => format!("{it:?}"),
         other => other.kind_name().to_owned(),
     }
 }
@@ -140,7 +153,11 @@ fn wanted(plan: &Plan, operand: &Operand) -> String {
             let sizes: Vec<String> = view.sizes.iter().map(ToString::to_string).collect();
             format!("{}[{}]", view.dtype.name(), sizes.join(", "))
         }
-        other => format!("{other:?}"),
+        Operand::Int(it) => it.to_string(),
+        Operand::Float(it) => it.to_string(),
+        Operand::Bool(it) => it.to_string(),
+        Operand::Str(it) => format!("{it:?}"),
+        _ => "None".to_owned(),
     }
 }
 

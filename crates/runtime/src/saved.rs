@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use tracefx_core::allocate::copied;
 use tracefx_core::{Code, Diagnostic, Result, Storage};
 use tracefx_ops::{Registry, Tags};
-use tracefx_plan::{Action, Fused, Plan};
+use tracefx_plan::{Action, Fused, Operand, Plan};
 
 /// Readers refuse another version.
 const VERSION: u32 = 1;
@@ -37,41 +38,27 @@ enum Constant {
 }
 
 impl SavedPlan {
-    /// A plan whose program is stored with these storages.
+    /// A plan over storages of which some stand in the file, under these numbers.
     ///
     /// # Errors
     /// As [`Plan::to_parts`]; `OutOfMemory`.
-    pub fn of(plan: &Plan, storages: &[Storage]) -> Result<Self> {
+    pub fn of(plan: &Plan, stored: &[(Storage, u32)]) -> Result<Self> {
         let (outline, constants) = plan.to_parts()?;
-        let mut is_taken = vec![false; storages.len()];
-        let constants = constants.iter().map(|it| Constant::of(it, storages, &mut is_taken));
-        Ok(SavedPlan { outline, constants: constants.collect::<Result<_>>()? })
-    }
-}
-
-impl Constant {
-    /// A storage of the file stands for one storage of the plan, for steps may write to each.
-    fn of(storage: &Storage, storages: &[Storage], is_taken: &mut [bool]) -> Result<Self> {
-        let same = storages.iter().position(|it| it.is_same(storage));
-        // What a program writes to, a runner has a copy of.
-        let is_equal =
-            |at: &usize| storages[*at].len() == storage.len() && storages[*at].read().bytes() == storage.read().bytes();
-        match same.or_else(|| (0..storages.len()).find(is_equal)).filter(|at| !is_taken[*at]) {
-            Some(at) => {
-                is_taken[at] = true;
-                Ok(Constant::OfFile(at as u32))
-            }
-            None => Ok(Constant::Own(tracefx_core::allocate::copied(storage.read().bytes())?)),
-        }
+        let constant = |it: &Storage| match stored.iter().find(|(storage, _)| storage.is_same(it)) {
+            Some((_, at)) => Ok(Constant::OfFile(*at)),
+            None => Ok(Constant::Own(copied(it.read().bytes())?)),
+        };
+        Ok(SavedPlan { outline, constants: constants.iter().map(constant).collect::<Result<_>>()? })
     }
 }
 
 impl Saved {
-    /// These plans, whose operators are of this registry.
+    /// These plans, whose operators are of this registry. Of the storages that they read, these stand in the file, under these numbers: what one
+    /// plan writes there, the others see.
     ///
     /// # Errors
     /// As [`SavedPlan::of`]; `NotImplemented` where a plan calls what has no kernel in the runtime.
-    pub fn of(plans: &[&Plan], storages: &[Storage], registry: &Registry, signature: String) -> Result<Self> {
+    pub fn of(plans: &[&Plan], stored: &[(Storage, u32)], registry: &Registry, signature: String) -> Result<Self> {
         let mut operators = BTreeMap::new();
         for plan in plans {
             let missing = missing_kernels(plan);
@@ -80,13 +67,14 @@ impl Saved {
                 return Err(Diagnostic::new(Code::NotImplemented, what)
                     .help("run the program with the whole engine, or decompose it first"));
             }
+            check_output(&plan.output)?;
             for_each_operator(plan, &mut |name| {
                 if let Some(op) = registry.get(name) {
                     operators.insert(name.to_owned(), (op.def.schema.to_owned(), op.def.tags.bits()));
                 }
             });
         }
-        let plans = plans.iter().map(|it| SavedPlan::of(it, storages)).collect::<Result<_>>()?;
+        let plans = plans.iter().map(|it| SavedPlan::of(it, stored)).collect::<Result<_>>()?;
         Ok(Saved { version: VERSION, signature, operators: operators.into_values().collect(), plans })
     }
 
@@ -123,9 +111,10 @@ impl Saved {
     /// The operators that the plans call.
     ///
     /// # Errors
-    /// `SchemaMismatch` where a schema does not parse.
+    /// `WireMalformed` where a schema does not parse.
     pub(crate) fn registry(&self) -> Result<Registry> {
-        Registry::of_calls(self.operators.iter().map(|(schema, tags)| (&**schema, Tags::of_bits(*tags))))
+        let rows = self.operators.iter().map(|(schema, tags)| (&**schema, Tags::of_bits(*tags)));
+        Registry::of_calls(rows).map_err(|it| Diagnostic::new(Code::WireMalformed, it.message()))
     }
 
     /// The plans over the storages of their file. A storage that several plans write to is one.
@@ -145,6 +134,23 @@ impl Saved {
             Plan::from_parts(&it.outline, &constants)
         };
         self.plans.iter().map(plan).collect()
+    }
+}
+
+/// Refuses what a host is not given.
+fn check_output(output: &Operand) -> Result<()> {
+    match output {
+        Operand::List(items) => items.iter().try_for_each(check_output),
+        Operand::Tensor(_)
+        | Operand::None
+        | Operand::Bool(_)
+        | Operand::Int(_)
+        | Operand::Float(_)
+        | Operand::Expr(_) => Ok(()),
+        other => {
+            let what = format!("the runtime does not give an output as {other:?}");
+            Err(Diagnostic::new(Code::NotImplemented, what).help("run the program with the whole engine"))
+        }
     }
 }
 

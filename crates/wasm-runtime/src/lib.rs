@@ -137,8 +137,8 @@ impl Call {
         self.outputs.len()
     }
 
-    /// What an output is. Of a tensor: 1, the number of its dtype, the address of its bytes, row-major, and its sizes; of a float 2, of a
-    /// bool 3, of an int 4, each with [`Call::number`]; of nothing 0.
+    /// What an output is. Of a tensor: 1, the number of its dtype, the address of its bytes, row-major, and its sizes; of a float 2
+    /// ([`Call::number`]), of a bool 3, of an int 4 ([`Call::integer`]); of nothing 0.
     ///
     /// # Errors
     /// `NotImplemented` for an output of another kind; `OutOfMemory`.
@@ -154,7 +154,7 @@ impl Call {
         Ok(match output {
             Value::None => vec![kind::NONE],
             Value::Bool(_) => vec![kind::BOOL],
-            Value::Int(_) => vec![kind::INT],
+            Value::Int(it) if it.as_int().is_some() => vec![kind::INT],
             Value::Float(_) => vec![kind::NUMBER],
             other => {
                 let what = format!("the output {at} is a {}", other.kind_name());
@@ -163,13 +163,17 @@ impl Call {
         })
     }
 
-    /// The value of a number; integers beyond 2⁵³ are rounded.
+    /// The value of an output that is a float.
     pub fn number(&self, at: usize) -> f64 {
+        if let Some(Value::Float(it)) = self.outputs.get(at) { *it } else { f64::NAN }
+    }
+
+    /// The value of an output that is an int or a bool.
+    pub fn integer(&self, at: usize) -> i64 {
         match self.outputs.get(at) {
-            Some(Value::Bool(it)) => f64::from(u8::from(*it)),
-            Some(Value::Int(it)) => it.as_int().map_or(f64::NAN, |it| it as f64),
-            Some(Value::Float(it)) => *it,
-            _ => f64::NAN,
+            Some(Value::Bool(it)) => i64::from(*it),
+            Some(Value::Int(it)) => it.as_int().unwrap_or_default(),
+            _ => 0,
         }
     }
 

@@ -1,5 +1,5 @@
-//! What stands in the section of saved plans is refused with a typed error, or is a model, which runs or refuses to: whatever its steps say, nothing
-//! panics, and nothing is read or written outside of its buffers.
+//! What stands in the section of saved plans is refused with a typed error, or is a model, which runs or refuses to, and ends: whatever its steps say,
+//! a panic of a kernel is an error, and nothing is read or written outside of its buffers.
 
 use tracefx_core::{Storage, Tensor};
 use tracefx_ops::Value;

@@ -14,6 +14,7 @@ type Glue = Omit<typeof glue, "default" | "initSync" | "__wbg_reset_state">;
 
 let loading: Promise<void> | undefined;
 let exports: { readonly memory: WebAssembly.Memory } | undefined;
+let compiled: WebAssembly.Module | undefined;
 /** How often the module was made anew. */
 let restarts = 0;
 
@@ -30,6 +31,7 @@ async function start(wasm: ModuleSource | Promise<ModuleSource> | undefined): Pr
   const packaged = (): URL => new URL("../../wasm/runtime-simd.wasm", import.meta.url);
   const module = await (wasm === undefined ? compilePackaged(packaged()) : compileModule(await wasm));
   exports = await initialise({ module_or_path: module });
+  compiled = module;
 }
 
 /** A number that changes when the module is made anew; what belongs to another one is lost. */
@@ -59,9 +61,10 @@ export function call<T>(body: (module: Glue) => T): T {
       });
     }
     if (!(thrown instanceof WebAssembly.RuntimeError)) throw thrown;
-    loading = undefined;
     restarts += 1;
     glue.__wbg_reset_state();
+    // There is an instance, which it gives.
+    exports = glue.initSync({ module: compiled as WebAssembly.Module });
     throw fxError("Internal", "the runtime stopped, and its memory cannot be trusted any more", {
       cause: thrown,
       help: "load the model again: the runtime was made anew",

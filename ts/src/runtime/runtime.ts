@@ -14,13 +14,13 @@
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { builtinModule } from "../base/builtinModule.ts";
 import { fxError } from "../base/errors.ts";
-import { checkOptions } from "../base/given.ts";
+import { checkGiven, checkOptions } from "../base/given.ts";
 import type { ModuleSource } from "../engine/module.ts";
 import type { TreeSpec } from "../export/program.ts";
 import { flattenCall, unflatten } from "../export/tree.ts";
 import { tensor, type TensorInput } from "../tensor/construct.ts";
 import { HostStorage } from "../tensor/storage.ts";
-import { moveTensor, Tensor, tensorBytes } from "../tensor/tensor.ts";
+import { moveTensor, Tensor, tensorBytes, tensorStorage } from "../tensor/tensor.ts";
 import { begin, type Call, call, generation, memory, type Model } from "./module.ts";
 
 export { FxError } from "../base/errors.ts";
@@ -44,7 +44,10 @@ interface Input {
   readonly name: string;
   readonly kind: "tensor" | "int" | "float" | "bool" | "str" | "None";
   readonly dtype: DType | null;
-  readonly shape: readonly number[] | null;
+  /** The sizes in each plan. */
+  readonly shapes: readonly (readonly number[])[];
+  /** Whether a call changes it. */
+  readonly isWritten: boolean;
 }
 
 interface Signature {
@@ -66,9 +69,32 @@ interface Signature {
  */
 export async function load(source: RuntimeSource, options: RuntimeOptions = {}): Promise<RuntimeModule> {
   checkOptions("load", options, ["wasm", "signal"]);
+  const kinds = [Uint8Array, ArrayBuffer, URL, Blob, Response];
+  const isSource = typeof source === "string" || kinds.some((it) => source instanceof it);
+  checkGiven("load", isSource, "the bytes of a file, a URL, a path, a Blob or a Response");
   const [bytes] = await Promise.all([read(source, options.signal), begin(options.wasm)]);
   const model = call((glue) => glue.Model.open(bytes));
-  return new RuntimeModule(model, JSON.parse(model.signature()) as Signature);
+  try {
+    const signature = JSON.parse(model.signature()) as Signature;
+    checkSignature(signature);
+    return new RuntimeModule(model, signature);
+  } catch (cause) {
+    model.free();
+    throw fxError("WireMalformed", "the signature of the saved plans is damaged", { cause });
+  }
+}
+
+/** Throws where the text of a file is no signature. */
+function checkSignature({ inSpec, outSpec, namedtupleFields, inputs }: Signature): void {
+  const isTree = (spec: TreeSpec): boolean =>
+    ["undefined", "string"].includes(typeof spec.type) &&
+    ["undefined", "string"].includes(typeof spec.context) &&
+    spec.children.every(isTree);
+  const isInput = (it: Input): boolean => typeof it.name === "string" && it.shapes.every(Array.isArray);
+  const areFields = Object.values(namedtupleFields).every(Array.isArray);
+  if (![inSpec, outSpec].every((it) => it === null || isTree(it)) || !areFields || !inputs.every(isInput)) {
+    throw new TypeError("a part of it is something else");
+  }
 }
 
 /** What is inside a module, out of the way of its call signature. */
@@ -130,8 +156,10 @@ export class RuntimeModule implements Disposable {
       throw fxError("InputCount", `the program takes ${signature.inputs.length} inputs, and got ${leaves.length}`);
     }
     const inputs = leaves.map((leaf, at) => given(leaf, signature.inputs[at] as Input));
+    checkApart(inputs, signature.inputs);
     return call((glue) => {
       const run = new glue.Call();
+      let outputs: unknown[];
       try {
         inputs.forEach((input, at) => put(run, input, signature.inputs[at] as Input));
         model.run(run);
@@ -139,10 +167,14 @@ export class RuntimeModule implements Disposable {
           const address = input instanceof Tensor ? run.changed(at) : 0;
           if (address !== 0) moveTensor(input as Tensor, new HostStorage(copied(address, (input as Tensor).nbytes)));
         });
-        return Array.from({ length: run.n_outputs() }, (_, at) => taken(run, at));
-      } finally {
-        run.free();
+        outputs = Array.from({ length: run.n_outputs() }, (_, at) => taken(run, at));
+      } catch (error) {
+        // After a trap there is nobody to give it back to.
+        if (!(error instanceof WebAssembly.RuntimeError)) run.free();
+        throw error;
       }
+      run.free();
+      return outputs;
     });
   }
 
@@ -171,13 +203,29 @@ function inside(module: RuntimeModule): Inside & { readonly model: Model } {
 /** An input as the plans take it. */
 function given(leaf: unknown, input: Input): unknown {
   if (input.kind !== "tensor" || leaf instanceof Tensor) return leaf;
-  if (input.dtype !== null && (Array.isArray(leaf) || ArrayBuffer.isView(leaf))) {
-    const shape = ArrayBuffer.isView(leaf) && input.shape !== null ? { shape: input.shape } : {};
-    return tensor(leaf as TensorInput, { dtype: input.dtype, ...shape });
+  if (input.dtype !== null && (Array.isArray(leaf) || ArrayBuffer.isView(leaf)) && !input.isWritten) {
+    const isAlike = (shape: readonly number[]): boolean =>
+      shape.reduce((product, size) => product * size, 1) === (leaf as ArrayLike<unknown>).length;
+    const shape = ArrayBuffer.isView(leaf) ? (input.shapes.find(isAlike) ?? input.shapes[0]) : undefined;
+    return tensor(leaf as TensorInput, { dtype: input.dtype, ...(shape === undefined ? {} : { shape }) });
   }
   const found = leaf === null ? "null" : typeof leaf;
   throw fxError("InputType", `the input ${input.name} should be a tensor and is ${found}`, {
     help: "tensor([[1, 2]]) makes a tensor of numbers",
+  });
+}
+
+/** Refuses tensors that a call changes and that others look at, who would not see it. */
+function checkApart(inputs: readonly unknown[], known: readonly Input[]): void {
+  const storages = inputs.map((it) => (it instanceof Tensor ? tensorStorage(it) : undefined));
+  known.forEach(({ name, isWritten }, at) => {
+    const own = storages[at];
+    if (!isWritten || own === undefined) return;
+    const isAlone = own instanceof HostStorage && storages.every((it, other) => other === at || it !== own);
+    if (isAlone) return;
+    throw fxError("InputType", `a call changes the input ${name}, which shares its memory or is the engine's`, {
+      help: "give a tensor of its own: tensorFromBytes(x.dtype, x.shape, bytes)",
+    });
   });
 }
 
@@ -191,7 +239,9 @@ function put(run: Call, value: unknown, { name, kind }: Input): void {
   else if (typeof value === "boolean") run.bool(value);
   else if (typeof value === "string") run.string(value);
   else if (typeof value === "bigint" || (typeof value === "number" && kind === "int" && Number.isInteger(value))) {
-    run.int(BigInt(value));
+    const int = BigInt(value);
+    if (BigInt.asIntN(64, int) !== int) throw fxError("InputType", `the input ${name} does not fit 64 bits: ${int}`);
+    run.int(int);
   } else if (typeof value === "number") run.float(value);
   else throw fxError("InputType", `the input ${name} should be of the kind ${kind} and is ${typeof value}`);
 }
@@ -207,7 +257,10 @@ function taken(run: Call, at: number): unknown {
     return new Tensor(dtype, shape, new HostStorage(copied(address as number, n)));
   }
   if (kind === 0) return null;
-  return kind === 3 ? run.number(at) !== 0 : run.number(at);
+  if (kind === 2) return run.number(at);
+  const int = run.integer(at);
+  if (kind === 3) return int !== 0n;
+  return Number.isSafeInteger(Number(int)) ? Number(int) : int;
 }
 
 function copied(address: number, length: number): Uint8Array {

@@ -1,7 +1,8 @@
 /** The small runtime: files with saved plans give what the whole engine gives, and what it cannot run is refused. */
 import { readFileSync } from "node:fs";
-import { expect, test } from "vitest";
-import { init, type Tensor, tensor, torch, type ProgramModule } from "../../src/index.ts";
+import { expect, test, vi } from "vitest";
+import { Dim, exportProgram, init, nn, type ProgramModule, type Tensor, tensor, torch } from "../../src/index.ts";
+import * as glue from "../../wasm/runtime.js";
 import { load } from "../../src/runtime/runtime.ts";
 import { fixture, open, refusal, tensorsOf } from "../export/fixtures.ts";
 
@@ -63,6 +64,84 @@ test("what a call changes stays changed", async () => {
   const { module, inputs, file } = await compiled("conv_bn_relu_train");
   using model = await load(file, { wasm });
   for (let call = 0; call < 3; call++) expect(String(model(...inputs))).toBe(String(module(...inputs)));
+});
+
+/** Counts its calls, and adds the count. */
+class Counting extends nn.Module {
+  declare count: Tensor;
+
+  constructor() {
+    super();
+    this.registerBuffer("first", torch.zeros(1));
+    this.registerBuffer("count", torch.zeros(1));
+  }
+
+  override forward(x: Tensor): Tensor {
+    this.count.add_(1);
+    return x.add(this.count).add((this as unknown as { first: Tensor }).first);
+  }
+}
+
+test("plans of several sizes share the state that the program has, whatever was called before", async () => {
+  const shapes = { dynamicShapes: [{ 0: Dim.AUTO }] };
+  const module = exportProgram(new Counting(), [torch.zeros(3)], {}, shapes).module();
+  module(torch.zeros(5));
+  using model = await load(module.compiledFile([torch.zeros(2)], [torch.zeros(3)]), { wasm });
+  const counts = [2, 3, 2].map((n) => (model(torch.zeros(n)) as Tensor).tolist());
+  expect(counts).toEqual([
+    [1, 1],
+    [2, 2, 2],
+    [3, 3],
+  ]);
+  // A typed array has the sizes of the plan that fits.
+  expect((model(new Float32Array(3)) as Tensor).tolist()).toEqual([4, 4, 4]);
+});
+
+test("how the inputs lie that a file is made of does not matter", async () => {
+  const program = exportProgram((x: Tensor) => x.mul(2), [torch.ones(3)]);
+  const column = torch.ones(3, 2).select(1, 0) as Tensor;
+  using model = await load(program.module().compiledFile([column]), { wasm });
+  expect((model(column) as Tensor).tolist()).toEqual([2, 2, 2]);
+});
+
+test("inputs that a call changes are changed, and are alone in their memory", async () => {
+  const program = exportProgram((x: Tensor, y: Tensor) => x.add_(1).add(y), [torch.zeros(3), torch.zeros(3)]);
+  using model = await load(program.module().compiledFile([torch.zeros(3), torch.zeros(3)]), { wasm });
+  const [x, y] = [tensor([1, 2, 3], { dtype: "float32" }), tensor([1, 1, 1], { dtype: "float32" })];
+  expect((model(x, y) as Tensor).tolist()).toEqual([3, 4, 5]);
+  expect(x.tolist()).toEqual([2, 3, 4]);
+  expect(await refusal(() => model(x, x))).toMatchObject({ kind: "InputType" });
+  expect(await refusal(() => model([1, 2, 3], y))).toMatchObject({ kind: "InputType" });
+  expect(await refusal(() => model(torch.zeros(2, 3).select(0, 1), y))).toMatchObject({ kind: "InputType" });
+  expect(x.tolist()).toEqual([2, 3, 4]);
+});
+
+test("after a trap the model is lost, and the next one runs", async () => {
+  const { inputs, file } = await compiled("digits_cnn");
+  const model = await load(file, { wasm });
+  const trap = vi.spyOn(glue.Model.prototype, "run").mockImplementationOnce(() => {
+    throw new WebAssembly.RuntimeError("unreachable");
+  });
+  expect(await refusal(() => model(...inputs))).toMatchObject({ kind: "Internal" });
+  trap.mockRestore();
+  expect(await refusal(() => model(...inputs))).toMatchObject({ kind: "Disposed" });
+  model.dispose();
+  using again = await load(file, { wasm });
+  expect((again(...inputs) as Tensor).shape).toHaveLength(2);
+});
+
+test("numbers are exact", async () => {
+  const program = exportProgram((x: Tensor, _n: number) => x.add(1), [torch.zeros(2), 3]);
+  using model = await load(program.module().compiledFile([torch.zeros(2), 3]), { wasm });
+  expect((model(torch.zeros(2), 3) as Tensor).tolist()).toEqual([1, 1]);
+  expect(await refusal(() => model(torch.zeros(2), 2n ** 64n + 3n))).toMatchObject({ kind: "InputType" });
+  expect(await refusal(() => model(torch.zeros(2), 4))).toMatchObject({ kind: "InputShape" });
+});
+
+test("what is no source is refused by name", async () => {
+  for (const it of [undefined, 42, {}]) {
+    await expect(load(it as unknown as string, { wasm })).rejects.toThrow("load");
+  }
 });
 
 test("a model that is disposed of is refused, and others go on", async () => {

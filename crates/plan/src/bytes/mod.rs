@@ -11,6 +11,7 @@ pub(crate) mod parts;
 
 use crate::{Action, Buffer, BufferId, Operand, Plan, Step, TensorView};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use tracefx_core::{Code, Diagnostic, Result, Storage};
 
 const WHOLE: &[u8; 12] = b"tracefx plan";
@@ -139,9 +140,9 @@ impl Plan {
         }
         let storages = lengths.iter().map(|_| Storage::zeroed(0)).collect::<Result<Vec<_>>>()?;
         let plan = plan.into_plan(&storages)?;
+        let lengths: BTreeMap<usize, u64> = storages.iter().map(Storage::id).zip(lengths).collect();
         plan.validate_for(&|storage| {
-            let at = storages.iter().position(|it| it.is_same(storage));
-            at.and_then(|it| usize::try_from(lengths[it]).ok()).unwrap_or_default()
+            lengths.get(&storage.id()).and_then(|it| usize::try_from(*it).ok()).unwrap_or_default()
         })?;
         Ok(plan)
     }
