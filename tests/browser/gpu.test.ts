@@ -403,3 +403,37 @@ test(
   },
   PATIENCE,
 );
+
+test(
+  "opens one device for all modules that see that theirs is lost, and tries again where that fails",
+  async () => {
+    const found = await page.evaluate(async () => {
+      const image = (await tensors("digits_cnn/inputs.safetensors")).get("in0");
+      const modules = [digits.module({ device: "gpu" }), digits.module({ device: "gpu" })];
+      const run = async (at: number) => await refusal(async () => await modules[at]?.runFlatAsync([image]));
+      const before = [await run(0), await run(1)];
+      const { requestDevice } = GPUAdapter.prototype;
+      let nOpened = 0;
+      GPUAdapter.prototype.requestDevice = function (...given) {
+        nOpened += 1;
+        return requestDevice.apply(this, given);
+      };
+      const lost = plans.at(-1)?.gpu.device;
+      lost?.destroy();
+      await lost?.lost;
+      const after = await Promise.all([run(0), run(1)]);
+      GPUAdapter.prototype.requestDevice = requestDevice;
+      const { requestAdapter } = GPU.prototype;
+      GPU.prototype.requestAdapter = async () => null;
+      plans.at(-1)?.gpu.device.destroy();
+      await plans.at(-1)?.gpu.device.lost;
+      const missing = await run(0);
+      GPU.prototype.requestAdapter = requestAdapter;
+      return { runs: [...before, ...after, await run(0)], nOpened, missing };
+    });
+    expect(found.runs).toEqual(Array(5).fill("no error"));
+    expect(found.nOpened).toBe(1);
+    expect(found.missing).toContain("FX0706");
+  },
+  PATIENCE,
+);

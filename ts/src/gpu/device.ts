@@ -34,9 +34,9 @@ const HELP = "open it again, or run on the CPU: program.module()";
 export class Gpu {
   readonly device: GPUDevice;
   readonly limits: GpuLimits;
-  /** Refuses when the device is lost. */
-  readonly lost: Promise<never>;
   readonly #pipelines = new Map<string, Promise<Pipeline>>();
+  /** How those are told that the device is lost who wait for it. */
+  readonly #waits = new Set<(error: FxError) => void>();
   #why: string | undefined;
 
   constructor(device: GPUDevice) {
@@ -47,17 +47,36 @@ export class Gpu {
       bufferBytes: Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize),
       workgroups: limits.maxComputeWorkgroupsPerDimension,
     };
-    this.lost = device.lost.then(({ message, reason }) => {
+    void device.lost.then(({ message, reason }) => {
       this.#why = `it was lost: ${message === "" ? reason : message}`;
-      throw this.failed(this.#why);
+      for (const refuse of this.#waits) refuse(this.failed(this.#why));
     });
-    // Who runs something waits for it; nobody else is told.
-    this.lost.catch(() => undefined);
   }
 
   /** Whether it does no more work. */
   get isLost(): boolean {
     return this.#why !== undefined;
+  }
+
+  /** Refuses a device that was lost. */
+  checkNotLost(): void {
+    if (this.#why !== undefined) throw this.failed(this.#why);
+  }
+
+  /** What the device promises; refused when it is lost before. */
+  async orLost<T>(promised: Promise<T>): Promise<T> {
+    // A race with a promise that lasts as long as the device would keep what was given as long.
+    let refuse!: (error: FxError) => void;
+    const lost = new Promise<never>((_, reject) => {
+      refuse = reject;
+    });
+    this.#waits.add(refuse);
+    if (this.#why !== undefined) refuse(this.failed(this.#why));
+    try {
+      return await Promise.race([promised, lost]);
+    } finally {
+      this.#waits.delete(refuse);
+    }
   }
 
   /** The refusal of the device. */
@@ -73,16 +92,22 @@ export class Gpu {
 
   /** Does something with the device at once, and gives what it refuses of that, later. */
   watched<T>(body: () => T): readonly [result: T, problem: Promise<FxError | undefined>] {
-    for (const filter of FILTERS) this.device.pushErrorScope(filter);
     const scopes: Promise<GPUError | null>[] = [];
+    let problem: Promise<FxError | undefined>;
+    let nEntered = 0;
     let result: T;
     try {
+      for (const filter of FILTERS) {
+        this.device.pushErrorScope(filter);
+        nEntered += 1;
+      }
       result = body();
     } finally {
-      // Each scope is left, whatever became of the others.
-      for (const _ of FILTERS) scopes.push(this.#left());
+      // Each scope is left, whatever became of the others; and somebody hears of it where the host refuses that.
+      while (nEntered-- > 0) scopes.push(this.#left());
+      problem = this.#problemOf(scopes);
     }
-    return [result, this.#problemOf(scopes)];
+    return [result, problem];
   }
 
   /** Leaves a scope; it is no promise of its own that refuses where the host throws. */
@@ -150,16 +175,23 @@ export async function gpuOf(device: GPUDevice | undefined): Promise<Gpu> {
     given.set(device, gpu);
     return gpu;
   }
-  opened ??= open();
-  try {
-    const gpu = await opened;
-    if (!gpu.isLost) return gpu;
-  } catch (error) {
-    opened = undefined;
-    throw error;
-  }
-  opened = open();
+  opened ??= opening();
+  const seen = opened;
+  const gpu = await seen;
+  if (!gpu.isLost) return gpu;
+  // Of those who see that it is lost, the first opens another one for all.
+  if (opened === seen) opened = undefined;
+  opened ??= opening();
   return await opened;
+}
+
+/** Opens the GPU for all modules; where that fails, the next one tries again. */
+function opening(): Promise<Gpu> {
+  const made = open();
+  made.catch(() => {
+    if (opened === made) opened = undefined;
+  });
+  return made;
 }
 
 async function open(): Promise<Gpu> {

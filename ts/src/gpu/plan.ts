@@ -109,14 +109,11 @@ export class PlanOnGpu {
       const flags = it.bindings.map((binding) => binding.is_written);
       return await gpu.pipeline(program.modules[it.module] as string, flags);
     };
-    const pipelines = await Promise.race([
-      Promise.all(dispatches.map((it) => Promise.all(it.map(pipelineOf)))),
-      gpu.lost,
-    ]);
+    const pipelines = await gpu.orLost(Promise.all(dispatches.map((it) => Promise.all(it.map(pipelineOf)))));
     const buffers: GPUBuffer[] = [];
     try {
       const [steps, problem] = gpu.watched(() => PlanOnGpu.#bound(gpu, program, dispatches, pipelines, buffers));
-      const refused = await Promise.race([problem, gpu.lost]);
+      const refused = await gpu.orLost(problem);
       if (refused !== undefined) throw refused;
       return new PlanOnGpu(gpu, lowered, buffers, steps);
     } catch (error) {
@@ -288,12 +285,12 @@ export class PlanOnGpu {
     });
     // What the device refuses says more than that it gives nothing.
     mapped?.catch(() => undefined);
-    const problems = await Promise.race([Promise.all(this.#problems), this.gpu.lost]);
+    const problems = await this.gpu.orLost(Promise.all(this.#problems));
     const problem = problems.find((it) => it !== undefined);
     if (problem !== undefined) throw problem;
     this.#problems = [];
     if (mapped === undefined) return;
-    const bytes = new Uint8Array(await Promise.race([mapped, this.gpu.lost]));
+    const bytes = new Uint8Array(await this.gpu.orLost(mapped));
     let start = 0;
     if (check_buffer !== null) {
       start = 12 * checks;

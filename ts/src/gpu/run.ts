@@ -129,7 +129,7 @@ export class RunsOnGpu implements Disposable {
 
   async #attempt(run: GpuRun, told: { isSeen: boolean }): Promise<Uint32Array | undefined> {
     const gpu = await gpuOf(this.#device);
-    if (gpu.isLost) await gpu.lost;
+    gpu.checkNotLost();
     await loadLowering();
     const known = await this.#begun(run, gpu);
     // Others see what the program is now.
