@@ -404,6 +404,147 @@ test(
   PATIENCE,
 );
 
+/** Programs that write into a cache of their own, and what a fault of the device leaves of it. */
+const CACHED = async () => {
+  const { nn, torch } = probe;
+  class Cached extends nn.Module {
+    constructor() {
+      super();
+      this.registerBuffer("cache", torch.zeros(64, 8));
+    }
+    override forward(x: tracefx.Tensor, at: tracefx.Tensor): tracefx.Tensor {
+      const cache = this.getBuffer("cache").indexCopy_(0, at, x);
+      return cache.sum(0) as tracefx.Tensor;
+    }
+  }
+  const at = (...positions: number[]) => probe.tensor(positions, { dtype: "int64" });
+  const rows = probe.Dim("rows", { min: 2, max: 32 });
+  const dynamicShapes = [{ 0: rows }, { 0: rows }];
+  const program = probe.exportProgram(new Cached(), [torch.randn(3, 8), at(0, 1, 2)], {}, { dynamicShapes });
+  /** A call of so many rows, from a position on. */
+  const step = (n: number, from: number) => [torch.ones(n, 8).mul(from + 1), at(...Array(n).keys()).add(from)];
+  Object.assign(globalThis, {
+    cached: program,
+    step,
+    cacheOf: (module: tracefx.ProgramModule) => JSON.stringify(module.getTensor("cache").toArray()),
+  });
+};
+
+declare const cached: tracefx.ExportedProgram;
+declare const step: (n: number, from: number) => tracefx.Tensor[];
+declare const cacheOf: (module: tracefx.ProgramModule) => string;
+
+test(
+  "tells that a cache is lost where the CPU is to go on without the device",
+  async () => {
+    await page.evaluate(CACHED);
+    const found = await page.evaluate(async () => {
+      const module = cached.module({ device: "auto", state: "device" });
+      await module.runAsync(step(3, 0));
+      await module.runAsync(step(3, 3));
+      const request = GPU.prototype.requestAdapter;
+      GPU.prototype.requestAdapter = async () => null;
+      const device = plans.at(-1)?.gpu.device;
+      device?.destroy();
+      await device?.lost;
+      const third = await refusal(async () => await module.runAsync(step(3, 6)));
+      const fourth = await refusal(() => module.runAsync(step(3, 6)));
+      GPU.prototype.requestAdapter = request;
+      return { third, fourth };
+    });
+    expect(found.third).toMatch(/FX0707.*\n.*at the last synchronize\(\)/su);
+    expect(found.fourth).toBe("no error");
+  },
+  PATIENCE,
+);
+
+test(
+  "brings a cache from the device before the CPU goes on with it, and takes it back",
+  async () => {
+    await page.evaluate(CACHED);
+    const found = await page.evaluate(async () => {
+      const [cpu, module] = [cached.module(), cached.module({ device: "auto", state: "device" })];
+      await module.runAsync(step(3, 0));
+      const isAhead = plans.at(-1)?.isAhead;
+      const { createBuffer } = GPUDevice.prototype;
+      GPUDevice.prototype.createBuffer = function (descriptor) {
+        if ((descriptor.usage & GPUBufferUsage.STORAGE) !== 0) throw new Error("no more");
+        return createBuffer.call(this, descriptor);
+      };
+      await module.runAsync(step(5, 3));
+      GPUDevice.prototype.createBuffer = createBuffer;
+      await module.runAsync(step(3, 9));
+      await module.synchronize();
+      for (const args of [step(3, 0), step(5, 3), step(3, 9)]) cpu(...args);
+      return { isAhead, isSame: cacheOf(module) === cacheOf(cpu) };
+    });
+    expect(found).toEqual({ isAhead: true, isSame: true });
+  },
+  PATIENCE,
+);
+
+test(
+  "keeps a cache where a run is stopped before the device hears of it, and tells of one that the data has broken",
+  async () => {
+    await page.evaluate(CACHED);
+    const found = await page.evaluate(async () => {
+      const [cpu, module] = [cached.module(), cached.module({ device: "gpu", state: "device" })];
+      await module.runAsync(step(3, 0));
+      await module.runAsync(step(3, 3));
+      const watch: tracefx.RunWatch = {
+        progress() {
+          throw new Error("enough");
+        },
+      };
+      const stopped = await refusal(async () => await module.runAsync(step(3, 6), watch));
+      await module.runAsync(step(3, 9));
+      await module.synchronize();
+      for (const args of [step(3, 0), step(3, 3), step(3, 9)]) cpu(...args);
+      const isSame = cacheOf(module) === cacheOf(cpu);
+      await module.runAsync(step(3, 12));
+      const broken = await refusal(async () => await module.runAsync(step(3, 62)));
+      return { stopped, isSame, broken, isAsBefore: cacheOf(module) === cacheOf(cpu) };
+    });
+    expect(found.stopped).toBe("enough");
+    expect(found.broken).toMatch(/out of .*at the last synchronize\(\)/su);
+    expect(found).toMatchObject({ isSame: true, isAsBefore: true });
+  },
+  PATIENCE,
+);
+
+test(
+  "goes on after the device has refused to give a cache",
+  async () => {
+    await page.evaluate(CACHED);
+    const found = await page.evaluate(async () => {
+      const device = (await (await navigator.gpu.requestAdapter())?.requestDevice()) as GPUDevice;
+      const [cpu, module] = [cached.module(), cached.module({ device, state: "device" })];
+      await module.runAsync(step(3, 0));
+      const { popErrorScope } = GPUDevice.prototype;
+      GPUDevice.prototype.popErrorScope = async function () {
+        await popErrorScope.call(this);
+        return new GPUValidationError("no");
+      };
+      // The memory is still mapped when the next run begins.
+      const { mapAsync } = GPUBuffer.prototype;
+      GPUBuffer.prototype.mapAsync = async function (...given) {
+        await mapAsync.apply(this, given);
+        await new Promise((resolve) => setTimeout(resolve, 500));
+      };
+      const refused = await refusal(() => module.synchronize());
+      GPUDevice.prototype.popErrorScope = popErrorScope;
+      GPUBuffer.prototype.mapAsync = mapAsync;
+      await module.runAsync(step(3, 3));
+      await module.synchronize();
+      cpu(...step(3, 3));
+      return { refused, isSame: cacheOf(module) === cacheOf(cpu) };
+    });
+    expect(found.refused).toContain("at the last synchronize()");
+    expect(found.isSame).toBe(true);
+  },
+  PATIENCE,
+);
+
 test(
   "opens one device for all modules that see that theirs is lost, and tries again where that fails",
   async () => {

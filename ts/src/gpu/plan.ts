@@ -46,11 +46,13 @@ export interface RunCounts {
 /** Commands that the device has not been told yet. */
 class Commands {
   readonly #device: GPUDevice;
+  readonly #counts: RunCounts;
   #encoder: GPUCommandEncoder | undefined;
   #pass: GPUComputePassEncoder | undefined;
 
-  constructor(device: GPUDevice) {
+  constructor(device: GPUDevice, counts: RunCounts) {
     this.#device = device;
+    this.#counts = counts;
   }
 
   get encoder(): GPUCommandEncoder {
@@ -65,12 +67,13 @@ class Commands {
     return this.#pass;
   }
 
-  /** Tells the device, and says whether there was anything to tell. */
-  submit(): boolean {
-    if (this.#encoder === undefined) return false;
-    this.#device.queue.submit([this.encoder.finish()]);
+  /** Tells the device, where there is anything to tell. */
+  submit(): void {
+    if (this.#encoder === undefined) return;
+    const commands = this.encoder.finish();
     this.#encoder = undefined;
-    return true;
+    this.#counts.submissions += 1;
+    this.#device.queue.submit([commands]);
   }
 }
 
@@ -164,49 +167,62 @@ export class PlanOnGpu {
   /** Brings to the engine what it does not know yet. */
   async synchronize(host: PlanHost): Promise<void> {
     const buffers = [...this.#ahead];
-    this.#ahead.clear();
     this.#problems = [];
     try {
-      await this.#download(host, buffers, new Commands(this.gpu.device), false);
+      await this.#download(host, buffers, new Commands(this.gpu.device, this.counts), false);
     } catch (error) {
-      this.#versions.clear();
+      this.#dropStaging();
+      this.#dropConstants();
       throw error;
     }
     for (const buffer of buffers) this.#versions.set(buffer, host.version(buffer));
+    this.#ahead.clear();
+  }
+
+  /** It may be mapped, or about to be. */
+  #dropStaging(): void {
+    this.#staging?.destroy();
+    this.#staging = undefined;
+  }
+
+  /** Trusts nothing that the device has of constants. */
+  #dropConstants(): void {
+    this.#versions.clear();
+    this.#ahead.clear();
   }
 
   /**
    * Runs the plan. What it gives is in the engine's memory then, and not before all that the device was told has succeeded. What it changes of
-   * constants stays on the device where `keeps` says so, which is for plans without steps of the CPU; after an error, that is lost.
+   * constants stays on the device where `keeps` says so, which is for plans without steps of the CPU. After an error that is lost, unless the
+   * run was stopped before the device was told anything.
    */
   async run(host: PlanHost, keeps = false): Promise<void> {
     this.counts = { dispatches: 0, submissions: 0, readbacks: 0, bytesUp: 0, bytesDown: 0 };
     this.#problems = [];
-    const versions = new Map(this.#versions);
-    // A run that is stopped may have changed constants on the device alone.
-    this.#versions.clear();
     try {
-      const changed = await this.#run(host, versions, keeps);
-      for (const [buffer, version] of changed) this.#versions.set(buffer, version);
+      await this.#run(host, keeps);
     } catch (error) {
-      // It may be mapped.
-      this.#staging?.destroy();
-      this.#staging = undefined;
-      this.#ahead.clear();
+      this.#dropStaging();
+      // What was submitted may have changed some constants and not others.
+      if (this.counts.submissions > 0) this.#dropConstants();
       throw error;
     }
   }
 
-  async #run(host: PlanHost, versions: Map<number, number>, keeps: boolean): Promise<Map<number, number>> {
+  async #run(host: PlanHost, keeps: boolean): Promise<void> {
     const { steps, constants, outputs, check_buffer } = this.program;
-    const commands = new Commands(this.gpu.device);
+    const commands = new Commands(this.gpu.device, this.counts);
+    const uploaded = new Map<number, number>();
     let at = 0;
     const isOnCpu = (step: number): boolean => "cpu" in (steps[step]?.work ?? {});
     this.#told(() => {
       for (const buffer of constants) {
         const version = host.version(buffer);
-        if (versions.get(buffer) !== version) this.#upload(host, buffer, commands);
-        versions.set(buffer, version);
+        if (this.#versions.get(buffer) === version) continue;
+        // It counts when it is known to have arrived.
+        this.#versions.delete(buffer);
+        uploaded.set(buffer, version);
+        this.#upload(host, buffer, commands);
       }
       // Not by a command, which what goes up first would have to wait for.
       if (check_buffer !== null) this.#write(check_buffer, new Uint8Array(12 * this.program.checks));
@@ -232,9 +248,9 @@ export class PlanOnGpu {
       outputs.filter((it) => !kept.includes(it)),
       commands,
     );
-    for (const buffer of constants) if (outputs.includes(buffer)) versions.set(buffer, host.version(buffer));
+    for (const [buffer, version] of uploaded) this.#versions.set(buffer, version);
+    for (const buffer of constants) if (outputs.includes(buffer)) this.#versions.set(buffer, host.version(buffer));
     for (const buffer of kept) this.#ahead.add(buffer);
-    return versions;
   }
 
   /** Tells the device something; what it refuses is asked before anything of the run is seen. */
@@ -261,7 +277,7 @@ export class PlanOnGpu {
     const { size } = DTYPES[place.dtype];
     const bytes = host.read(buffer, place.n_elements * size);
     // What is written so comes before all that is submitted later.
-    if (commands.submit()) this.counts.submissions += 1;
+    commands.submit();
     this.#write(place.buffer, size < 4 ? widened(bytes, place.dtype) : bytes);
   }
 
@@ -281,7 +297,7 @@ export class PlanOnGpu {
     let mapped: Promise<ArrayBuffer> | undefined;
     this.#told(() => {
       if (length > 0) mapped = this.#readBack(copies, length, commands);
-      else if (commands.submit()) this.counts.submissions += 1;
+      else commands.submit();
     });
     // What the device refuses says more than that it gives nothing.
     mapped?.catch(() => undefined);
@@ -322,7 +338,6 @@ export class PlanOnGpu {
       start += part.length;
     }
     commands.submit();
-    this.counts.submissions += 1;
     this.counts.readbacks += 1;
     this.counts.bytesDown += length;
     const taken = async (): Promise<ArrayBuffer> => {

@@ -93,6 +93,7 @@ export class RunsOnGpu implements Disposable {
       try {
         await onGpu.synchronize(this.#hostOf(UNWATCHED(runner), parts, 0, { isSeen: false }));
       } catch (error) {
+        this.#forget(known);
         throw lost(onGpu.gpu.refusal(error));
       }
     }
@@ -122,6 +123,8 @@ export class RunsOnGpu implements Disposable {
           continue;
         }
         if (!this.#isAuto) throw error;
+        // The CPU goes on with what the device has, or not at all.
+        await this.#synchronize(run.runner);
         return undefined;
       }
     }
@@ -147,8 +150,8 @@ export class RunsOnGpu implements Disposable {
       return this.#call(() => parts.end());
     } catch (error) {
       if (this.#generation === generation()) call(() => parts.abandon());
-      if (error === run.refusal()) throw error;
-      throw wasAhead ? lost(gpu.refusal(error)) : gpu.refusal(error);
+      if (wasAhead && !onGpu.isAhead) throw lost(gpu.refusal(error));
+      throw error === run.refusal() ? error : gpu.refusal(error);
     }
   }
 
