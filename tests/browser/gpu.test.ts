@@ -430,6 +430,12 @@ const CACHED = async () => {
   });
 };
 
+interface Made {
+  readonly prototype: { free(): void };
+  of(...given: unknown[]): unknown;
+}
+declare const GpuProgram: Made;
+declare const PlanParts: Made;
 declare const cached: tracefx.ExportedProgram;
 declare const step: (n: number, from: number) => tracefx.Tensor[];
 declare const cacheOf: (module: tracefx.ProgramModule) => string;
@@ -575,6 +581,65 @@ test(
     expect(found.runs).toEqual(Array(5).fill("no error"));
     expect(found.nOpened).toBe(1);
     expect(found.missing).toContain("FX0706");
+  },
+  PATIENCE,
+);
+
+test(
+  "leaves the work to the CPU where the module that makes programs stops, and frees what came of it",
+  async () => {
+    await page.evaluate(CACHED);
+    // Text, so that no bundler looks for the modules.
+    await page.evaluate(`Promise.all(["gpu", "engine"].map((it) => import("/ts/wasm/" + it + ".js"))).then(
+      ([{ GpuProgram }, { PlanParts }]) => void Object.assign(globalThis, { GpuProgram, PlanParts }),
+    )`);
+    const found = await page.evaluate(async () => {
+      const image = (await tensors("digits_cnn/inputs.safetensors")).get("in0");
+      const freed: Record<string, number> = {};
+      for (const [name, { prototype }] of Object.entries({ GpuProgram, PlanParts })) {
+        const { free } = prototype;
+        freed[name] = 0;
+        prototype.free = function () {
+          freed[name] = (freed[name] ?? 0) + 1;
+          free.call(this);
+        };
+      }
+      const [kept, checked] = [digits.module({ device: "gpu" }), cached.module({ device: "gpu" })];
+      await checked.runAsync(step(3, 0));
+      const [first] = await kept.runFlatAsync([image]);
+      const { of } = GpuProgram;
+      GpuProgram.of = () => {
+        throw new WebAssembly.RuntimeError("unreachable");
+      };
+      const refused = await refusal(async () => await digits.module({ device: "gpu" }).runFlatAsync([image]));
+      const auto = await digits.module({ device: "auto" }).runFlatAsync([image]);
+      const afterTraps = { ...freed };
+      GpuProgram.of = of;
+      const again = String((await kept.runFlatAsync([image]))[0]);
+      const broken = await refusal(() => checked.runAsync(step(3, 62)));
+      // Nothing of this is the device's.
+      class Doubled extends probe.nn.Module {
+        override forward(x: tracefx.Tensor): tracefx.Tensor {
+          return x.mul(2) as tracefx.Tensor;
+        }
+      }
+      const x = probe.torch.ones(4, { dtype: "float64" });
+      const nFreed = freed["GpuProgram"] ?? 0;
+      await probe.exportProgram(new Doubled(), [x]).module({ device: "gpu" }).runAsync([x]);
+      return {
+        refused,
+        isAlike: new Set([first, auto[0]].map((it) => String((it as tracefx.Tensor).argmax(-1)))).size === 1,
+        afterTraps,
+        isSame: again === String(first),
+        broken,
+        nProgramsFreed: (freed["GpuProgram"] ?? 0) - nFreed,
+      };
+    });
+    expect(found.refused).toMatch(/FX0707.*unreachable.*report it/su);
+    // Each of two modules tried it twice.
+    expect(found.afterTraps).toEqual({ GpuProgram: 0, PlanParts: 4 });
+    expect(found.broken).toContain("out of");
+    expect(found).toMatchObject({ isAlike: true, isSame: true, nProgramsFreed: 1 });
   },
   PATIENCE,
 );

@@ -6,7 +6,7 @@
 import { fxError, FxError } from "../base/errors.ts";
 import { call, type Engine, generation } from "../engine/engine.ts";
 import { type Gpu, gpuOf } from "./device.ts";
-import { loadLowering, lowered } from "./lowering.ts";
+import { loadLowering, type Lowered, lowered } from "./lowering.ts";
 import { type PlanHost, PlanOnGpu, type RunCounts } from "./plan.ts";
 
 type EngineRunner = ReturnType<ReturnType<Engine["Program"]["open"]>["runner"]>;
@@ -171,21 +171,31 @@ export class RunsOnGpu implements Disposable {
     const parts = run.withWords((words) => call(() => run.runner.parted(words)));
     if (parts === undefined) return undefined;
     const made: Known = { parts, onGpu: undefined };
-    const [outline, writing] = call(() => [parts.outline(), parts.writing_ops(run.runner)] as const);
-    const program = lowered(outline, writing, gpu.limits);
-    this.#checkAlive();
-    if (program.program.steps.some(({ work }) => "device" in work)) {
-      made.onGpu = await PlanOnGpu.of(gpu, program).catch((error: unknown) => {
-        program.free();
-        this.#forget(made);
-        throw gpu.refusal(error);
-      });
+    try {
+      const [outline, writing] = call(() => [parts.outline(), parts.writing_ops(run.runner)] as const);
+      made.onGpu = await this.#onGpu(gpu, lowered(outline, writing, gpu.limits));
+    } catch (error) {
+      this.#forget(made);
+      throw gpu.refusal(error);
     }
     this.#known.unshift(made);
     this.#checkAlive();
     await this.#synchronize(run.runner, made);
     for (const it of this.#known.slice(MAX_PLANS)) this.#forget(it);
     return begins(made) ? made : undefined;
+  }
+
+  /** What the device does of a program; nothing where that is nothing. */
+  async #onGpu(gpu: Gpu, program: Lowered): Promise<PlanOnGpu | undefined> {
+    const isForGpu = program.program.steps.some(({ work }) => "device" in work);
+    try {
+      if (isForGpu) return await PlanOnGpu.of(gpu, program);
+    } catch (error) {
+      program.free();
+      throw error;
+    }
+    program.free();
+    return undefined;
   }
 
   #forget(known: Known): void {
