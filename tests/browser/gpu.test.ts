@@ -519,6 +519,32 @@ test(
 );
 
 test(
+  "refuses to look at a module, or to call it at once, while a run was promised, and synchronizes behind it",
+  async () => {
+    await page.evaluate(CACHED);
+    const found = await page.evaluate(async () => {
+      const cpu = cached.module();
+      cpu(...step(3, 0));
+      const module = cached.module({ device: "auto", state: "device" });
+      const run = module.runAsync(step(3, 0));
+      const looks = [
+        () => module(...step(3, 0)),
+        () => module.getTensor("cache"),
+        () => probe.exportProgram(module, step(3, 0)),
+      ];
+      const early = await Promise.all(looks.map(refusal));
+      await module.synchronize();
+      const isSame = cacheOf(module) === cacheOf(cpu);
+      await run;
+      return { early, isSame };
+    });
+    for (const it of found.early) expect(it).toContain("await module.runAsync");
+    expect(found.isSame).toBe(true);
+  },
+  PATIENCE,
+);
+
+test(
   "goes on after the device has refused to give a cache",
   async () => {
     await page.evaluate(CACHED);

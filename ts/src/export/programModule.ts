@@ -49,6 +49,8 @@ interface Inside {
   /** What the GPU knows of it, from its first run there on. */
   onGpu: Promise<RunsOnGpu> | undefined;
   runsOnGpu: RunsOnGpu | undefined;
+  /** How many runs were promised, and have not ended. */
+  promised: number;
   /** Whether a run may write to what it is given, once one has ended: operators of the user's may be defined until then. */
   writes: boolean | undefined;
 }
@@ -103,6 +105,7 @@ export class ProgramModule implements Disposable {
       keepsState,
       onGpu: undefined,
       runsOnGpu: undefined,
+      promised: 0,
       running: 0,
       abandoned: undefined,
       writes: undefined,
@@ -173,20 +176,20 @@ export class ProgramModule implements Disposable {
     checkOptions("runFlatAsync", watch, WATCH);
     checkList("runFlatAsync", "leaves", leaves);
     const { device } = live(this);
-    const given = device === "cpu" ? undefined : await leavesOnGpu(this, leaves, watch, device);
-    return given ?? onCpu(this, leaves, watch);
+    return device === "cpu" ? onCpu(this, leaves, watch) : await onGpuOrCpu(this, leaves, watch, device);
   }
 
   /**
-   * Brings what runs have changed of the program's own tensors from the device, where it stays with `state: "device"`. Until then
-   * {@link getTensor} and calls at once are refused.
+   * Brings what runs have changed of the program's own tensors from the device, where it stays with `state: "device"`, after the runs that
+   * were asked for before. Until then {@link getTensor} and calls at once are refused, and tensors that {@link getTensor} gave earlier show
+   * what was there the last time; they are not to be written to before.
    *
    * @throws `UsageError` `DeviceFailed` where the device was lost: the tensors are then what they were the last time.
    */
   async synchronize(): Promise<void> {
     const { runner } = live(this);
-    const { runsOnGpu } = insides.get(this) as Inside;
-    await runsOnGpu?.synchronize(runner);
+    const onGpu = await (insides.get(this) as Inside).onGpu;
+    await onGpu?.synchronize(runner);
   }
 
   /**
@@ -328,24 +331,44 @@ function onCpu(module: ProgramModule, leaves: readonly unknown[], watch: RunWatc
   );
 }
 
-/** What the GPU gives for these inputs; nothing where the CPU is to run them. */
-async function leavesOnGpu(
+/** What the GPU gives for these inputs, or the CPU where it is to run them. */
+async function onGpuOrCpu(
   module: ProgramModule,
   leaves: readonly unknown[],
   watch: RunWatch,
   device: Exclude<RunDevice, "cpu">,
-): Promise<EngineValue[] | undefined> {
+): Promise<EngineValue[]> {
   watch.signal?.throwIfAborted();
   const inside = insides.get(module) as Inside;
-  inside.onGpu ??= import("../gpu/run.ts").then(({ RunsOnGpu }) => {
+  inside.promised += 1;
+  try {
+    inside.onGpu ??= loadRuns(inside, device);
+    // All wait for the same promise, so that they go on in the order in which they were asked for.
+    return await leavesOnGpu(module, leaves, watch, await inside.onGpu);
+  } finally {
+    inside.promised -= 1;
+  }
+}
+
+async function loadRuns(inside: Inside, device: Exclude<RunDevice, "cpu">): Promise<RunsOnGpu> {
+  try {
+    const { RunsOnGpu } = await import("../gpu/run.ts");
     const given = typeof device === "string" ? undefined : (device as unknown as GPUDevice);
     inside.runsOnGpu = new RunsOnGpu(given, device === "auto", inside.keepsState);
     return inside.runsOnGpu;
-  });
-  const onGpu = await inside.onGpu.catch((error: unknown) => {
+  } catch (error) {
     inside.onGpu = undefined;
     throw error;
-  });
+  }
+}
+
+async function leavesOnGpu(
+  module: ProgramModule,
+  leaves: readonly unknown[],
+  watch: RunWatch,
+  onGpu: RunsOnGpu,
+): Promise<EngineValue[]> {
+  const inside = insides.get(module) as Inside;
   relieveMemory();
   const { runner, milliseconds } = live(module);
   const { given, kinds, writes } = prepared(module, leaves);
@@ -353,17 +376,24 @@ async function leavesOnGpu(
   try {
     const { goes_on, reason } = watcher(watch, milliseconds);
     const withWords = <T>(body: (words: Uint32Array) => T): T => withLeaves(given, kinds, body);
-    const words = await onGpu.run({ runner, withWords, watch: { goes_on }, refusal: reason, writes });
-    return words === undefined ? undefined : forJavaScript(takeLeaves(words));
+    const run = { runner, withWords, watch: { goes_on }, refusal: reason, writes };
+    const results = await onGpu.run(run, () => onCpu(module, leaves, watch));
+    return results instanceof Uint32Array ? forJavaScript(takeLeaves(results)) : results;
   } finally {
     inside.running -= 1;
     freeAbandoned(inside);
   }
 }
 
-/** Refuses to look at tensors of the program which are ahead on the device. */
+/** Refuses to look at tensors of the program which a run is to change, or which are ahead on the device. */
 function checkInEngine(module: ProgramModule): void {
-  if (insides.get(module)?.runsOnGpu?.isAhead !== true) return;
+  const inside = insides.get(module);
+  if (inside !== undefined && inside.promised > 0) {
+    throw fxError("InvalidOption", "a run that was promised has not ended, and may change the program's tensors", {
+      help: "await module.runAsync([...]) first",
+    });
+  }
+  if (inside?.runsOnGpu?.isAhead !== true) return;
   throw fxError("InvalidOption", "what the last runs have changed of the program's tensors is on the device", {
     help: "await module.synchronize() first",
   });

@@ -99,9 +99,9 @@ export class RunsOnGpu implements Disposable {
     }
   }
 
-  /** What the program gives, as words; nothing where the CPU is to run it. */
-  run(run: GpuRun): Promise<Uint32Array | undefined> {
-    const done = this.#last.then(() => this.#run(run));
+  /** What the program gives, as words, or what the CPU gives where it is to run it, before the next run begins. */
+  run<T>(run: GpuRun, onCpu: () => T): Promise<Uint32Array | T> {
+    const done = this.#last.then(async () => (await this.#run(run)) ?? onCpu());
     this.#last = done.catch(() => undefined);
     return done;
   }
