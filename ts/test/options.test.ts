@@ -86,6 +86,7 @@ import {
   treeMap,
 } from "tracefx";
 import { FxGraphDrawer } from "../src/draw/drawer.ts";
+import { load as loadCompiled } from "../src/runtime/runtime.ts";
 import { GraphTransformObserver } from "../src/draw/drawer.ts";
 import { toFolder } from "../src/node/toFolder.ts";
 import { tracefx as esbuildPlugin } from "../src/plugin/esbuild.ts";
@@ -129,6 +130,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   compile: (it) => compile(traced(), it),
   exportProgram: (it) => exportProgram(new Net(), [x()], {}, it),
   load: (it) => load(new Uint8Array(), it),
+  "runtime:load": (it) => loadCompiled(new Uint8Array(), it),
   save: (it) => save(program(), it),
   saveTo: (it) => saveTo(program(), "never.pt2", it),
   "ProgramModule.runWith": (it) => program().module().runWith([x()], it),

@@ -117,7 +117,10 @@ export function entryPoints(): Map<string, string> {
 export function publicNames(): Map<string, Declared> {
   const res = new Map<string, Declared>();
   for (const [path, file] of entryPoints()) {
-    for (const [name, it] of exportsOf(file)) res.set(path === "." ? name : `${path.slice(2)}:${name}`, it);
+    for (const [name, it] of exportsOf(file)) {
+      // What another entry point exports, too, is there already.
+      if (res.get(name)?.node !== it.node) res.set(path === "." ? name : `${path.slice(2)}:${name}`, it);
+    }
   }
   // What stands in the namespace `torch` and is written by hand.
   for (const [prefix, file] of [

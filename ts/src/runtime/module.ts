@@ -27,8 +27,12 @@ export function begin(wasm?: ModuleSource | Promise<ModuleSource>): Promise<void
   return loading;
 }
 
+/** Where the package has the module: a literal, which bundlers recognise and rewrite. */
+function packaged(): URL {
+  return new URL("../../wasm/runtime-simd.wasm", import.meta.url);
+}
+
 async function start(wasm: ModuleSource | Promise<ModuleSource> | undefined): Promise<void> {
-  const packaged = (): URL => new URL("../../wasm/runtime-simd.wasm", import.meta.url);
   const module = await (wasm === undefined ? compilePackaged(packaged()) : compileModule(await wasm));
   exports = await initialise({ module_or_path: module });
   compiled = module;

@@ -86,15 +86,15 @@ export async function load(source: RuntimeSource, options: RuntimeOptions = {}):
 
 /** Throws where the text of a file is no signature. */
 function checkSignature({ inSpec, outSpec, namedtupleFields, inputs }: Signature): void {
-  const isTree = (spec: TreeSpec): boolean =>
-    ["undefined", "string"].includes(typeof spec.type) &&
-    ["undefined", "string"].includes(typeof spec.context) &&
-    spec.children.every(isTree);
-  const isInput = (it: Input): boolean => typeof it.name === "string" && it.shapes.every(Array.isArray);
-  const areFields = Object.values(namedtupleFields).every(Array.isArray);
-  if (![inSpec, outSpec].every((it) => it === null || isTree(it)) || !areFields || !inputs.every(isInput)) {
-    throw new TypeError("a part of it is something else");
-  }
+  const areTrees = [inSpec, outSpec].every((it) => it === null || isTree(it));
+  const areInputs = inputs.every((it) => typeof it.name === "string" && it.shapes.every(Array.isArray));
+  if (areTrees && areInputs && Object.values(namedtupleFields).every(Array.isArray)) return;
+  throw new TypeError("a part of it is something else");
+}
+
+function isTree({ type, context, children }: TreeSpec): boolean {
+  const areTexts = [type, context].every((it) => it === undefined || typeof it === "string");
+  return areTexts && children.every(isTree);
 }
 
 /** What is inside a module, out of the way of its call signature. */
