@@ -82,6 +82,24 @@ class Counting extends nn.Module {
   }
 }
 
+class Doubling extends nn.Module {
+  override forward(x: Tensor): Tensor {
+    return x.mul(2);
+  }
+}
+
+class Changing extends nn.Module {
+  override forward(x: Tensor, y: Tensor): Tensor {
+    return x.add_(1).add(y);
+  }
+}
+
+class Numbered extends nn.Module {
+  override forward(x: Tensor, _n: number): Tensor {
+    return x.add(1);
+  }
+}
+
 test("plans of several sizes share the state that the program has, whatever was called before", async () => {
   const shapes = { dynamicShapes: [{ 0: Dim.AUTO }] };
   const module = exportProgram(new Counting(), [torch.zeros(3)], {}, shapes).module();
@@ -98,14 +116,14 @@ test("plans of several sizes share the state that the program has, whatever was 
 });
 
 test("how the inputs lie that a file is made of does not matter", async () => {
-  const program = exportProgram((x: Tensor) => x.mul(2), [torch.ones(3)]);
+  const program = exportProgram(new Doubling(), [torch.ones(3)]);
   const column = torch.ones(3, 2).select(1, 0) as Tensor;
   using model = await load(program.module().compiledFile([column]), { wasm });
   expect((model(column) as Tensor).tolist()).toEqual([2, 2, 2]);
 });
 
 test("inputs that a call changes are changed, and are alone in their memory", async () => {
-  const program = exportProgram((x: Tensor, y: Tensor) => x.add_(1).add(y), [torch.zeros(3), torch.zeros(3)]);
+  const program = exportProgram(new Changing(), [torch.zeros(3), torch.zeros(3)]);
   using model = await load(program.module().compiledFile([torch.zeros(3), torch.zeros(3)]), { wasm });
   const [x, y] = [tensor([1, 2, 3], { dtype: "float32" }), tensor([1, 1, 1], { dtype: "float32" })];
   expect((model(x, y) as Tensor).tolist()).toEqual([3, 4, 5]);
@@ -131,7 +149,7 @@ test("after a trap the model is lost, and the next one runs", async () => {
 });
 
 test("numbers are exact", async () => {
-  const program = exportProgram((x: Tensor, _n: number) => x.add(1), [torch.zeros(2), 3]);
+  const program = exportProgram(new Numbered(), [torch.zeros(2), 3]);
   using model = await load(program.module().compiledFile([torch.zeros(2), 3]), { wasm });
   expect((model(torch.zeros(2), 3) as Tensor).tolist()).toEqual([1, 1]);
   expect(await refusal(() => model(torch.zeros(2), 2n ** 64n + 3n))).toMatchObject({ kind: "InputType" });
