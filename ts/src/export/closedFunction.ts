@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { type FxError, fxError } from "../base/errors.ts";
 import { defaultDecompositions, type ExportedProgram } from "./exportedProgram.ts";
 import { withoutModes } from "../engine/modes.ts";
 import { recordingOperators } from "../engine/recorder.ts";
@@ -18,6 +19,7 @@ import { type PytreeSpec, treeFlatten } from "../trace/pytree.ts";
 import type { Traceable } from "../trace/tracer.ts";
 import { isComposite } from "./dispatchFacts.ts";
 import { replaceModes } from "./exportPasses.ts";
+import { isDynamic } from "./knownParts.ts";
 import { MakeFxTracer } from "./makeFxTracer.ts";
 import { ShapeSession } from "./shapes.ts";
 import { TracedTensor } from "./traced.ts";
@@ -25,6 +27,17 @@ import { TracedTensor } from "./traced.ts";
 /** What is known of a tensor, be it one of a trace. */
 export function metaOf(tensor: Tensor): TensorMeta {
   return tensor instanceof TracedTensor ? tensor.meta : tensorVal(tensor);
+}
+
+/** What transforms say of symbolic sizes. */
+export function unknownSizes(): FxError {
+  return fxError(
+    "NotImplemented",
+    "transforms of functions, and decompositions that are functions, of sizes that are symbolic",
+    {
+      help: 'trace with sizes that are known: without dynamicShapes, or with tracingMode "real"',
+    },
+  );
 }
 
 /** A function as a graph. */
@@ -49,6 +62,7 @@ class ClosureTracer extends MakeFxTracer {
     let node = this.free.get(tensor);
     if (node === undefined) {
       const val = new TensorMeta({ ...metaOf(tensor), requiresGrad: false });
+      if (isDynamic(val)) throw unknownSizes();
       node = this.inOutermost(() => {
         const last = this.graph.findNodes({ op: "placeholder" }).at(-1);
         const make = (): Node => this.placeholder(`free_${this.free.size}`, val);
@@ -62,25 +76,31 @@ class ClosureTracer extends MakeFxTracer {
   }
 }
 
-/**
- * Traces a function. Of tensors among the leaves of its arguments it is enough what is known of them; those require a gradient that
- * are wanted.
- */
+/** How a function is traced by {@link closed}. */
+export interface Closing {
+  /** Which leaves require a gradient; none by default. */
+  readonly isWanted?: (at: number) => boolean;
+  /** The arguments that leaves are of; the leaves themselves by default. */
+  readonly argumentsOf?: (leaves: readonly unknown[]) => readonly unknown[];
+}
+
+/** Traces a function. Of tensors among the leaves of its arguments it is enough what is known of them. */
 export function closed(
-  f: (...leaves: unknown[]) => unknown,
+  f: (...args: unknown[]) => unknown,
   leaves: readonly unknown[],
-  isWanted: (at: number) => boolean,
+  { isWanted = () => false, argumentsOf = (it) => it }: Closing = {},
 ): ClosedFunction {
   const vals = leaves.map((it, at) => {
     const meta = it instanceof Tensor ? metaOf(it) : it;
     return meta instanceof TensorMeta ? new TensorMeta({ ...meta, requiresGrad: isWanted(at) }) : (it as Val);
   });
+  if (vals.some(isDynamic)) throw unknownSizes();
   const tensors = vals.flatMap((it, at) => (it instanceof TensorMeta ? [at] : []));
   using shapes = new ShapeSession(tensors.map((at) => ({ source: "L", value: vals[at] as Val })));
   const inputs: Node[] = [];
   let outSpec: PytreeSpec | undefined;
   const create = (tracer: MakeFxTracer): Inputs => {
-    const args = leaves.map((it, at) => {
+    const values = leaves.map((it, at) => {
       if (!(vals[at] instanceof TensorMeta)) return it;
       const node = tracer.placeholder(`arg_${at}`, vals[at] as Val);
       inputs.push(node);
@@ -88,7 +108,7 @@ export function closed(
     });
     return {
       run: (fn) => {
-        const [results, spec] = treeFlatten(fn(...args));
+        const [results, spec] = treeFlatten(fn(...argumentsOf(values)));
         outSpec = spec;
         return results;
       },

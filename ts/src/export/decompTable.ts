@@ -4,12 +4,14 @@
  * @module
  */
 import { fxError } from "../base/errors.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import { checkFunction, checkGiven } from "../base/given.ts";
 import { type Arg, argValue, isNode } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
-import { SymExpr, type Val } from "../graph/val.ts";
-import { closed } from "./closedFunction.ts";
+import { SymExpr, type Val, ValSequence } from "../graph/val.ts";
+import { checkInsteadOf } from "../trace/subgraph.ts";
+import { type ClosedFunction, closed } from "./closedFunction.ts";
 import { defaultDecompositions, ExportedProgram } from "./exportedProgram.ts";
 import type { Decomposition } from "./makeFxTracer.ts";
 
@@ -123,7 +125,10 @@ export class CustomDecompTable implements Iterable<string> {
       const inlined =
         own.size === 0
           ? res
-          : res.transform((graphModule) => ({ graphModule, modified: inline(graphModule.graph, own) }));
+          : res.transform((graphModule) => {
+              refuseInSubgraphs(graphModule, own);
+              return { graphModule, modified: inline(graphModule.graph, own) };
+            });
       if (inlined === res && round > 0) return res;
       res = inlined.runDecompositions(names);
     }
@@ -140,6 +145,20 @@ function nameOf(what: string, operator: OperatorKey): string {
   return name as string;
 }
 
+/** Graphs of control flow keep what they call, so that the program would not be decomposed. */
+function refuseInSubgraphs(graphModule: GraphModule, own: ReadonlyMap<string, Decomposition>): void {
+  for (const [path, inner] of graphModule.namedModules()) {
+    if (path === "" || !(inner instanceof GraphModule)) continue;
+    for (const node of inner.graph.nodes) {
+      if (node.op !== "call_function" || !own.has(node.target)) continue;
+      throw fxError("NotImplemented", `a decomposition that is a function, of ${node.target} within \`${path}\``, {
+        node: node.name,
+        help: "leave the operator to the engine: table.set(operator, null)",
+      });
+    }
+  }
+}
+
 /** Puts what functions give into the place of calls, and says whether there was any. */
 function inline(graph: Graph, own: ReadonlyMap<string, Decomposition>): boolean {
   let isChanged = false;
@@ -148,6 +167,22 @@ function inline(graph: Graph, own: ReadonlyMap<string, Decomposition>): boolean 
     if (fn !== undefined && inlineCall(graph, node, fn)) isChanged = true;
   }
   return isChanged;
+}
+
+/** Refuses what a function gives that is not what the operator does: its users would read something else. */
+function checkResults(node: Node, { results, outSpec }: ClosedFunction): void {
+  const refuse = (why: string) =>
+    fxError("InvalidArgument", `the decomposition of ${node.target} ${why}`, { node: node.name });
+  if (results.some((it) => !isNode(it))) throw refuse("gives something that is no tensor");
+  const val = node.meta.get("val");
+  if (!(val instanceof ValSequence)) {
+    if (!outSpec.isLeaf) throw refuse("gives an array, where the operator gives one tensor");
+    return;
+  }
+  if (outSpec.isLeaf || results.length !== val.items.length)
+    throw refuse(`gives ${results.length} results, where the operator gives an array of ${val.items.length}`);
+  for (const { target } of node.users)
+    if (target !== "operator.getitem") throw refuse(`cannot stand there, since ${target} takes its results together`);
 }
 
 /** Puts what a function gives into the place of a call; not where it declines. */
@@ -161,24 +196,34 @@ function inlineCall(graph: Graph, node: Node, fn: Decomposition): boolean {
     });
   }
   let isDeclined = false;
-  const run = (...leaves: unknown[]): unknown => {
+  const argumentsOf = (leaves: readonly unknown[]): unknown[] => {
     const valueOf = (it: Node): unknown => leaves[inputs.indexOf(it)];
     const args = node.args.map((it) => (isNode(it) ? valueOf(it) : argValue(it, valueOf)));
     const named = Object.entries(node.kwargs).map(([key, it]) => [
       key,
       isNode(it) ? valueOf(it) : argValue(it as Arg, valueOf),
     ]);
-    const options = named.length === 0 ? [] : [Object.fromEntries(named)];
-    const result = (fn as (...args: unknown[]) => unknown)(...args, ...options);
+    return named.length === 0 ? args : [...args, Object.fromEntries(named)];
+  };
+  const run = (...args: unknown[]): unknown => {
+    const result = (fn as (...args: unknown[]) => unknown)(...args);
     isDeclined = result === undefined;
     return result;
   };
-  const body = closed(run, vals, () => false);
+  checkInsteadOf(run, fn);
+  const body = closed(run, vals, { argumentsOf });
   if (isDeclined) return false;
+  checkResults(node, body);
   if (body.free.size > 0) {
     throw fxError("NotImplemented", `the decomposition of ${node.target} uses a tensor of its surroundings`, {
       node: node.name,
       help: "make it by an operator, such as torch.full",
+    });
+  }
+  if (body.graph.findNodes({ op: "get_attr" }).length > 0) {
+    throw fxError("NotImplemented", `the decomposition of ${node.target} has control flow, or switches gradients`, {
+      node: node.name,
+      help: "write it in operators alone",
     });
   }
   const copies = new Map<Node, Arg>();
@@ -192,7 +237,7 @@ function inlineCall(graph: Graph, node: Node, fn: Decomposition): boolean {
     }
     return body.results.map((it) => copies.get(it as Node) as Node);
   });
-  if (body.outSpec.isLeaf) node.replaceAllUsesWith(results[0] as Node);
+  if (!(node.meta.get("val") instanceof ValSequence)) node.replaceAllUsesWith(results[0] as Node);
   else {
     for (const user of Array.from(node.users)) {
       user.replaceAllUsesWith(results[user.args[1] as number] as Node);

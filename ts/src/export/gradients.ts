@@ -7,15 +7,17 @@
  * @module
  */
 import { FxError, fxError } from "../base/errors.ts";
-import { checkFunction, checkGiven, checkOptions } from "../base/given.ts";
+import { checkFunction, checkGiven, checkList, checkOptions } from "../base/given.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { isNode, tuple } from "../graph/args.ts";
 import type { Node } from "../graph/node.ts";
 import { TensorMeta } from "../graph/val.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { type PytreeSpec, treeFlatten, treeUnflatten } from "../trace/pytree.ts";
+import { checkInsteadOf, ofPackage } from "../trace/subgraph.ts";
 import { type ClosedFunction, closed, compositeOperators, inputsOf } from "./closedFunction.ts";
 import { evaluate } from "./evaluateNodes.ts";
+import { refuseInputWrites } from "./inputWrites.ts";
 import type { ExportedProgram } from "./exportedProgram.ts";
 import { typeName } from "./moduleInputs.ts";
 import { programOfValues } from "./singleCall.ts";
@@ -68,10 +70,10 @@ export function grad<A extends readonly unknown[]>(
 ): (...args: A) => unknown {
   checkFunction("grad", "f", f);
   const both = gradAndValue(f, options);
-  return (...args) => {
+  return ofPackage((...args: A) => {
     const [gradients, value] = both(...args);
     return options.hasAux === true ? [gradients, (value as readonly unknown[])[1]] : gradients;
-  };
+  });
 }
 
 /**
@@ -89,20 +91,21 @@ export function gradAndValue<A extends readonly unknown[]>(
   checkFunction("gradAndValue", "f", f);
   checkOptions("gradAndValue", options, ["argnums", "hasAux"]);
   const { argnums = 0, hasAux = false } = options;
-  return (...args) => {
+  return ofPackage((...args: A): [unknown, unknown] => {
     const places = placesOf(argnums, args.length);
     const call = flatCall(args, places);
-    const run = (...leaves: unknown[]): unknown => {
-      const result = untyped(f)(...call.arguments(leaves));
+    const run = (...given: unknown[]): unknown => {
+      const result = untyped(f)(...given);
       return [checkedScalar(hasAux ? outputOf(result) : result), hasAux ? (result as readonly unknown[])[1] : null];
     };
+    checkInsteadOf(run, f);
     const joint = differentiated(run, call, false);
     const values = valuesOf(joint, joint.known, [...joint.results, ...joint.gradients]);
     const [value, aux] = treeUnflatten(values.slice(0, joint.results.length), joint.outSpec) as [unknown, unknown];
     const gradients = call.gradients(values.slice(joint.results.length));
     const asked = typeof argnums === "number" ? gradients[0] : gradients;
     return [asked, hasAux ? [value, aux] : value];
-  };
+  });
 }
 
 /** How {@link vjp} takes the function. */
@@ -129,24 +132,34 @@ export function vjp(
   checkFunction("vjp", "f", f);
   checkGiven("vjp", Array.isArray(primals), "an array of arguments behind the function");
   checkOptions("vjp", options, ["hasAux"]);
-  const { hasAux = false } = options;
-  const call = flatCall(primals, [...primals.keys()]);
+  return pulledBack(f, primals, [...primals.keys()], options.hasAux);
+}
+
+/** What {@link vjp} gives, with gradients of the arguments at these places alone. */
+function pulledBack(
+  f: AnyFunction,
+  args: readonly unknown[],
+  places: readonly number[],
+  hasAux = false,
+): [output: unknown, pullBack: (cotangents: unknown) => unknown[], aux?: unknown] {
+  const call = flatCall(args, places);
   let auxSpec: PytreeSpec | undefined;
   let nOutputs = 0;
-  const run = (...leaves: unknown[]): unknown => {
-    const result = untyped(f)(...call.arguments(leaves));
+  const run = (...given: unknown[]): unknown => {
+    const result = untyped(f)(...given);
     if (!hasAux) return result;
     const [output, aux] = [outputOf(result), (result as readonly unknown[])[1]];
     auxSpec = treeFlatten(aux)[1];
     nOutputs = treeFlatten(output)[0].length;
     return [output, aux];
   };
+  checkInsteadOf(run, f);
   const joint = differentiated(run, call, true, () => (hasAux ? nOutputs : undefined));
   const results = valuesOf(joint, joint.known, joint.results);
   const whole = treeUnflatten(results, joint.outSpec);
   const output = hasAux ? (whole as readonly unknown[])[0] : whole;
   const [leaves, outSpec] = treeFlatten(output);
-  const pullBack = (cotangents: unknown): unknown[] => {
+  const pullBack = ofPackage((cotangents: unknown): unknown[] => {
     const [given, spec] = treeFlatten(cotangents);
     if (!sameStructure(spec, outSpec)) {
       throw fxError(
@@ -158,7 +171,7 @@ export function vjp(
     const known = new Map(joint.known);
     for (const [at, node] of joint.cotangents.entries()) known.set(node, given[at]);
     return call.gradients(valuesOf(joint, known, joint.gradients));
-  };
+  });
   return auxSpec === undefined ? [output, pullBack] : [output, pullBack, (whole as readonly unknown[])[1]];
 }
 
@@ -189,12 +202,23 @@ export function jvp(
       `jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure ${spec} and tangents with structure ${changeSpec}`,
     );
   }
-  for (const [at, it] of changes.entries()) checkTangent(it as Tensor, given[at] as Tensor);
-  const [output, pullBack] = vjp(f, primals);
+  for (const [at, it] of changes.entries()) checkTangent(it, given[at]);
+  return pushed(f, primals, [...primals.keys()], tangents);
+}
+
+/** What {@link jvp} gives, where the arguments at these places change. */
+function pushed(
+  f: AnyFunction,
+  args: readonly unknown[],
+  places: readonly number[],
+  tangents: readonly unknown[],
+): [output: unknown, tangents: unknown] {
+  const [output, pullBack] = pulledBack(f, args, places);
   const [leaves, outSpec] = treeFlatten(output);
   const zeros = leaves.map((it) => callOperator("aten.zeros_like", [it]));
   // What is pulled back is linear, so that it does not matter where its gradient is taken.
-  const [, push] = vjp((...cotangents: never[]) => pullBack(treeUnflatten(cotangents, outSpec)), zeros);
+  const back = ofPackage((...cotangents: never[]) => pullBack(treeUnflatten(cotangents, outSpec)));
+  const [, push] = vjp(back, zeros);
   return [output, treeUnflatten(push([...tangents]), outSpec)];
 }
 
@@ -220,11 +244,15 @@ export function jacrev<A extends readonly unknown[]>(
   checkFunction("jacrev", "f", f);
   checkOptions("jacrev", options, ["argnums"]);
   const { argnums = 0 } = options;
-  return (...args) => {
-    const [output, pullBack] = vjp(ofOne(f, args, argnums), [args[argnums]]);
-    const rows = unitsLike(output as Tensor).map((unit) => pullBack(unit)[0] as Tensor);
-    return stacked(rows, 0, [...(output as Tensor).shape, ...(args[argnums] as Tensor).shape]);
-  };
+  checkOneArgument("jacrev", argnums);
+  return ofPackage((...args: A) => {
+    const places = placesOf(argnums, args.length);
+    const input = singleTensor("jacrev", "argument", args[places[0] as number]);
+    const [result, pullBack] = pulledBack(f, args, places);
+    const output = singleTensor("jacrev", "result", result);
+    const rows = unitsLike(output).map((unit) => pullBack(unit)[0] as Tensor);
+    return stacked(rows, 0, [...output.shape, ...input.shape], input);
+  });
 }
 
 /**
@@ -242,11 +270,14 @@ export function jacfwd<A extends readonly unknown[]>(
   checkFunction("jacfwd", "f", f);
   checkOptions("jacfwd", options, ["argnums"]);
   const { argnums = 0 } = options;
-  return (...args) => {
-    const input = args[argnums] as Tensor;
-    const columns = unitsLike(input).map((unit) => jvp(ofOne(f, args, argnums), [input], [unit])[1] as Tensor);
-    return stacked(columns, -1, [...(columns[0]?.shape ?? []), ...input.shape]);
-  };
+  checkOneArgument("jacfwd", argnums);
+  return ofPackage((...args: A) => {
+    const places = placesOf(argnums, args.length);
+    const input = singleTensor("jacfwd", "argument", args[places[0] as number]);
+    const output = singleTensor("jacfwd", "result", pulledBack(f, args, places)[0]);
+    const columns = unitsLike(input).map((unit) => pushed(f, args, places, [unit])[1] as Tensor);
+    return stacked(columns, -1, [...output.shape, ...input.shape], output);
+  });
 }
 
 /**
@@ -287,8 +318,10 @@ function flatCall(args: readonly unknown[], places: readonly number[]): FlatCall
   const leaves = trees.flatMap(([it]) => it);
   const wanted = places.flatMap((place) => (trees[place]?.[0] ?? []).map((_, at) => (starts[place] ?? 0) + at));
   for (const at of wanted) {
-    if (leaves[at] instanceof Tensor) continue;
-    throw fxError("InputType", `Thing passed to transform API must be Tensor, got ${typeName(leaves[at])}`);
+    const leaf = leaves[at];
+    if (!(leaf instanceof Tensor))
+      throw fxError("InputType", `Thing passed to transform API must be Tensor, got ${typeName(leaf)}`);
+    refuseComplex(leaf.dtype);
   }
   return {
     leaves,
@@ -314,17 +347,20 @@ function differentiated(
   countOutputs: () => number | undefined = () => undefined,
 ): Joint {
   const wanted = new Set(call.wanted);
-  const fn = closed(run, call.leaves, (at) => wanted.has(at));
+  const fn = closed(run, call.leaves, { isWanted: (at) => wanted.has(at), argumentsOf: (it) => call.arguments(it) });
+  refuseInputWrites(fn.graph, (node, input) => writeRefused(fn, node, input));
   const nOutputs = countOutputs() ?? fn.results.length;
   const { graph } = fn;
   const output = graph.outputNode() as Node;
   const outputs = hasCotangents ? fn.results.slice(0, nOutputs) : [];
   for (const it of outputs) {
-    if (isNode(it)) continue;
-    throw fxError(
-      "InputType",
-      `vjp(f, *primals): Expected f(*primals) to return only tensors, got unsupported type ${typeName(it)}`,
-    );
+    if (!isNode(it)) {
+      throw fxError(
+        "InputType",
+        `vjp(f, *primals): Expected f(*primals) to return only tensors, got unsupported type ${typeName(it)}`,
+      );
+    }
+    checkOutput((it.meta.get("val") as TensorMeta).dtype);
   }
   const cotangents = outputs.map((it, at) => cotangentOf(fn, it as Node, at));
   const loss = hasCotangents ? weightedSum(fn, outputs as readonly Node[], cotangents) : (fn.results[0] as Node);
@@ -412,6 +448,52 @@ function weightedSum(fn: ClosedFunction, results: readonly Node[], cotangents: r
   });
 }
 
+/** Writes that gradients are taken through are lost where they go to arguments and surroundings. */
+function writeRefused({ free, inputs }: ClosedFunction, node: Node, input: Node): FxError {
+  const op = node.target.slice("torch.ops.".length);
+  const [namespace = "", packet = "", overload = ""] = op.split(".");
+  const operator = `${namespace}::${packet}${overload === "default" ? "" : `.${overload}`}`;
+  const isLeaf = inputs.includes(input) && (input.meta.get("val") as TensorMeta).requiresGrad;
+  if (isLeaf) {
+    return fxError("InvalidArgument", "a leaf Variable that requires grad is being used in an in-place operation.", {
+      op,
+      help: "write to a clone()",
+    });
+  }
+  if (free.has(input)) {
+    return fxError(
+      "InvalidArgument",
+      `During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation (${operator}) that would mutate a captured Tensor. This is not supported; please rewrite the function being transformed to explicitly accept the mutated Tensor(s) as inputs.`,
+      { op },
+    );
+  }
+  return fxError("NotImplemented", "gradients of a function that writes to its arguments", {
+    op,
+    help: "return the new value from the function, and write it to the argument outside; or write to a clone()",
+  });
+}
+
+/** Of complex numbers PyTorch's gradients are conjugates, which the loss that is made here would not give. */
+function refuseComplex(dtype: string): void {
+  if (!dtype.startsWith("complex")) return;
+  throw fxError("NotImplemented", "gradients of functions of complex numbers", {
+    help: "take real and imaginary parts as arguments and results of their own",
+  });
+}
+
+function checkOutput(dtype: string): void {
+  refuseComplex(dtype);
+  if (isFloat(dtype)) return;
+  throw fxError(
+    "InputType",
+    `vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype torch.${dtype}`,
+  );
+}
+
+function isFloat(dtype: string): boolean {
+  return /^(?:b?float|complex)/.test(dtype);
+}
+
 /** A call that gives what another node does, or a number of its dtype. */
 function callOn(
   { graph }: ClosedFunction,
@@ -441,12 +523,32 @@ function valuesOf(joint: Joint, known: Map<Node, unknown>, asked: readonly unkno
 }
 
 function placesOf(argnums: number | readonly number[], count: number): number[] {
-  const places = typeof argnums === "number" ? [argnums] : [...argnums];
-  return places.map((it) => {
+  if (typeof argnums !== "number") checkList("grad", "argnums", argnums);
+  const places = (typeof argnums === "number" ? [argnums] : [...argnums]).map((it) => {
     if (!Number.isInteger(it) || it >= count || it < -count) {
       throw fxError("IndexOutOfRange", `Got argnum=${it}, but only ${count} positional inputs`);
     }
     return it < 0 ? it + count : it;
+  });
+  if (new Set(places).size < places.length) {
+    const given = (argnums as readonly number[]).join(", ");
+    throw fxError("InvalidArgument", `argnums elements must be unique, got (${given})`);
+  }
+  return places;
+}
+
+function checkOneArgument(what: string, argnums: unknown): void {
+  if (typeof argnums === "number") return;
+  throw fxError("NotImplemented", `${what} of several arguments`, {
+    help: `${what} of each, with a number as argnums`,
+  });
+}
+
+/** Structures of tensors would have a Jacobian for each of them. */
+function singleTensor(what: string, place: string, value: unknown): Tensor {
+  if (value instanceof Tensor) return value;
+  throw fxError("NotImplemented", `${what} where the ${place} is no tensor, but ${typeName(value)}`, {
+    help: "one tensor in, and one out; func.vjp takes structures",
   });
 }
 
@@ -481,7 +583,22 @@ function checkCotangent(at: number, given: unknown, output: unknown): void {
   );
 }
 
-function checkTangent(tangent: Tensor, primal: Tensor): void {
+function checkTangent(tangent: unknown, primal: unknown): void {
+  if (!(tangent instanceof Tensor)) {
+    throw fxError(
+      "InputType",
+      `jvp(f, primals, tangents): Expected tangents to only contain Tensors, got ${typeName(tangent)}`,
+    );
+  }
+  if (!(primal instanceof Tensor)) {
+    throw fxError(
+      "InputType",
+      `jvp(f, primals, tangents): Expected primals to only contain Tensors, got ${typeName(primal)}`,
+    );
+  }
+  if (!isFloat(tangent.dtype)) {
+    throw fxError("InputType", `Expected tangent to be floating point or complex, but got: torch.${tangent.dtype}`);
+  }
   const [has, wants] = [tangent, primal].map((it) => `[${it.shape.join(", ")}]`);
   if (has === wants) return;
   throw fxError(
@@ -499,11 +616,6 @@ function untyped(f: AnyFunction): (...args: unknown[]) => unknown {
   return f as unknown as (...args: unknown[]) => unknown;
 }
 
-/** The function of one of its arguments. */
-function ofOne(f: AnyFunction, args: readonly unknown[], place: number): AnyFunction {
-  return (it: unknown) => untyped(f)(...args.toSpliced(place, 1, it));
-}
-
 /** Tensors of a tensor's sizes with one 1, in the order of its elements. */
 function unitsLike(tensor: Tensor): Tensor[] {
   const count = tensor.numel();
@@ -515,6 +627,8 @@ function unitsLike(tensor: Tensor): Tensor[] {
   );
 }
 
-function stacked(parts: readonly Tensor[], dim: number, sizes: readonly number[]): Tensor {
+/** One tensor of these sizes; where there is no part, one like another. */
+function stacked(parts: readonly Tensor[], dim: number, sizes: readonly number[], like: Tensor): Tensor {
+  if (parts.length === 0) return callOperator("aten.new_zeros", [like, [...sizes]]) as Tensor;
   return callOperator("aten.reshape", [callOperator("aten.stack", [[...parts], dim]), [...sizes]]) as Tensor;
 }

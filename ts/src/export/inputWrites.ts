@@ -5,6 +5,7 @@
  * @module
  */
 import { WRITING_OPERATORS } from "../../../bindings/effects.ts";
+import type { FxError } from "../base/errors.ts";
 import { schemasOf } from "../functions/schemas.ts";
 import { type Arg, forEachNode } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
@@ -20,7 +21,10 @@ import { traceError } from "../record/stack.ts";
  * refuseInputWrites(tracer.traceSubgraph(fn, names, call).graph);
  * ```
  */
-export function refuseInputWrites(graph: Graph): void {
+export function refuseInputWrites(
+  graph: Graph,
+  refusal: (node: Node, input: Node) => FxError | undefined = refused,
+): void {
   // For each node the inputs in whose memory it may lie.
   const inputsOf = new Map<Node, ReadonlySet<Node>>();
   for (const node of graph.nodes) {
@@ -30,7 +34,8 @@ export function refuseInputWrites(graph: Graph): void {
     for (const { value, isMutated, isAliased } of memoryOf(node)) {
       forEachNode(value, (it) => {
         for (const input of inputsOf.get(it) ?? []) {
-          if (isMutated) throw refused(node, input);
+          const error = isMutated ? refusal(node, input) : undefined;
+          if (error !== undefined) throw error;
           if (isAliased) reached.add(input);
         }
       });
@@ -64,7 +69,7 @@ function memoryOf({ target, args, kwargs }: Node): Touched[] {
   });
 }
 
-function refused(node: Node, input: Node) {
+function refused(node: Node, input: Node): FxError {
   return traceError(
     "TraceUnsupported",
     "Higher order ops do not support input mutation: a function of control flow writes to its input",

@@ -3,18 +3,22 @@
  *
  * @module
  */
+import { RANDOM_OPERATORS } from "../../../bindings/effects.ts";
 import { type FxError, fxError } from "../base/errors.ts";
-import { checkFunction, checkOptions } from "../base/given.ts";
+import { checkFunction, checkGiven, checkOptions } from "../base/given.ts";
 import { callOperator } from "../engine/dispatch.ts";
+import { schemasOf } from "../functions/schemas.ts";
 import { callFunction } from "../functions/table.ts";
 import { type Arg, argValue, isNode } from "../graph/args.ts";
 import type { Node } from "../graph/node.ts";
 import { type SymInt, TensorMeta } from "../graph/val.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { type PytreeSpec, treeFlatten, treeUnflatten } from "../trace/pytree.ts";
-import { checkInsteadOf } from "../trace/subgraph.ts";
-import { type ClosedFunction, closed, metaOf } from "./closedFunction.ts";
+import { ofPackage } from "../trace/subgraph.ts";
+import { type ClosedFunction, closed, metaOf, unknownSizes } from "./closedFunction.ts";
 import { isPointwise } from "./dispatchFacts.ts";
+import { refuseInputWrites } from "./inputWrites.ts";
+import { isDynamic } from "./knownParts.ts";
 import { typeName } from "./moduleInputs.ts";
 
 /** The dimension that holds the examples: of all tensors, or of each in the structure of the arguments; `null` where none does. */
@@ -32,8 +36,9 @@ export interface VmapOptions {
   readonly chunkSize?: number;
 }
 
-const RANDOM =
-  /^torch\.ops\.aten\.(?:rand|normal|bernoulli|multinomial|dropout|native_dropout|poisson|rrelu|feature_|alpha_)/;
+const DRAWING = new Set(RANDOM_OPERATORS);
+
+type Randomness = NonNullable<VmapOptions["randomness"]>;
 
 /**
  * The function that does to each of many examples what another one does to one: `torch.func.vmap`. What works element by element is done
@@ -53,8 +58,10 @@ export function vmap<A extends readonly unknown[]>(
   checkFunction("vmap", "f", f);
   checkOptions("vmap", options, ["inDims", "outDims", "randomness", "chunkSize"]);
   const { inDims = 0, outDims = 0, randomness = "error", chunkSize } = options;
+  checkRandomness(randomness);
+  checkChunkSize(chunkSize);
   const name = f.name === "" ? "<lambda>" : f.name;
-  const run = (...args: A): unknown => {
+  return ofPackage((...args: A): unknown => {
     const batch = new Batch(name, inDims, args);
     const size = chunkSize ?? batch.count;
     const fn = f as unknown as (...args: unknown[]) => unknown;
@@ -63,11 +70,27 @@ export function vmap<A extends readonly unknown[]>(
     const chunks = starts.map((it) => treeFlatten(batch.slice(it, size).results(fn, outDims, randomness)));
     const [leaves = [], spec] = chunks[0] as (typeof chunks)[number];
     const dims = dimsOf(outDims, spec, name, "out");
-    const all = leaves.map((_, at) => callOperator("aten.cat", [chunks.map(([it]) => it[at]), dims[at] ?? 0]));
+    const all = leaves.map((leaf, at) =>
+      dims[at] === null ? leaf : callOperator("aten.cat", [chunks.map(([it]) => it[at]), dims[at]]),
+    );
     return treeUnflatten(all, spec);
-  };
-  checkInsteadOf(run, f);
-  return run;
+  });
+}
+
+function checkRandomness(randomness: string): void {
+  if (randomness === "same") {
+    throw fxError("NotImplemented", "vmap where all examples have the same random numbers", {
+      help: "draw them outside of the function, and give them as an argument with null in inDims",
+    });
+  }
+  if (randomness === "error" || randomness === "different") return;
+  throw refused(`Only allowed values for randomness are 'error', 'different', or 'same'. Got ${String(randomness)}`);
+}
+
+function checkChunkSize(size: number | undefined): void {
+  if (size === undefined) return;
+  checkGiven("vmap", Number.isInteger(size), "a whole number as chunkSize");
+  if (size <= 0) throw refused(`vmap: chunk_size should be None or greater than 0. (got ${size})`);
 }
 
 /** Arguments of many examples. */
@@ -93,13 +116,15 @@ class Batch {
       );
     }
     this.#dims = dimsOf(inDims, this.#spec, name, "in").map((dim, at) => checkedDim(dim, this.#leaves[at], call));
+    if (this.#leaves.some((it) => it instanceof Tensor && isDynamic(metaOf(it)))) throw unknownSizes();
     const sizes = this.#dims.flatMap((dim, at) => (dim === null ? [] : [(this.#leaves[at] as Tensor).size(dim)]));
     if (sizes.some((it) => it !== sizes[0])) {
       throw refused(
         `vmap: Expected all tensors to have the same size in the mapped dimension, got sizes [${sizes.join(", ")}] for the mapped dimension`,
       );
     }
-    this.count = Number(sizes[0] ?? 0);
+    if (sizes.length === 0) throw refused("vmap: Expected at least one Tensor to vmap over");
+    this.count = Number(sizes[0]);
   }
 
   /** Some of the examples. */
@@ -112,11 +137,14 @@ class Batch {
     return new Batch(this.#name, dims as VmapDims, args as unknown[]);
   }
 
-  results(f: (...args: unknown[]) => unknown, outDims: VmapDims, randomness: "error" | "different"): unknown {
-    const flat = (...leaves: unknown[]): unknown => f(...(treeUnflatten(leaves, this.#spec) as unknown[]));
+  results(f: (...args: unknown[]) => unknown, outDims: VmapDims, randomness: Randomness): unknown {
+    const argumentsOf = (leaves: readonly unknown[]): unknown[] => treeUnflatten(leaves, this.#spec) as unknown[];
+    const flat = (...leaves: unknown[]): unknown => f(...argumentsOf(leaves));
     const one = this.#leaves.map((_, at) => this.#known(at));
-    const fn = closed(flat, one, () => false);
-    const isRandom = Array.from(fn.graph.nodes).some((it) => RANDOM.test(it.target));
+    const fn = closed(f, one, { argumentsOf });
+    const examples = this.#examplesOf(fn);
+    refuseInputWrites(fn.graph, (node, input) => (examples.has(input) ? undefined : writeRefused(node)));
+    const isRandom = Array.from(fn.graph.nodes).some(isDrawn);
     if (isRandom && randomness === "error") {
       throw refused(
         "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap or perform the randomness operation out of vmap",
@@ -130,7 +158,19 @@ class Batch {
       );
     }
     const dims = dimsOf(outDims, fn.outSpec, this.#name, "out");
-    return treeUnflatten((isRandom ? undefined : this.#atOnce(fn, dims)) ?? this.#oneByOne(flat, dims), fn.outSpec);
+    const ofExamples = dependents(fn, examples);
+    for (const [at, it] of (fn.results as readonly Node[]).entries()) {
+      if (dims[at] !== null || !(isRandom || ofExamples.has(it))) continue;
+      throw refused(`vmap(${this.#name}, ...): \`${this.#name}\` can not return a BatchedTensor when out_dim is None`);
+    }
+    const all = (isRandom ? undefined : this.#atOnce(fn, dims)) ?? this.#oneByOne(flat, dims, fn);
+    return treeUnflatten(all, fn.outSpec);
+  }
+
+  /** The inputs that are of one example. */
+  #examplesOf(fn: ClosedFunction): Set<Node> {
+    const tensors = this.#leaves.flatMap((it, at) => (it instanceof Tensor ? [at] : []));
+    return new Set(fn.inputs.filter((_, at) => this.#dims[tensors[at] as number] !== null));
   }
 
   /** What is known of an argument of one example. */
@@ -147,20 +187,24 @@ class Batch {
     return dim === null ? this.#leaves[at] : callOperator("aten.select", [this.#leaves[at], dim, example]);
   }
 
-  #oneByOne(f: (...leaves: unknown[]) => unknown, outDims: readonly (number | null)[]): unknown[] {
+  #oneByOne(f: (...leaves: unknown[]) => unknown, outDims: readonly (number | null)[], fn: ClosedFunction): unknown[] {
+    if (this.count === 0) return (fn.results as readonly Node[]).map((it, at) => emptyOf(it, outDims[at] ?? null));
     const rows = Array.from(
       { length: this.count },
       (_, example) => treeFlatten(f(...this.#leaves.map((__, at) => this.#example(at, example))))[0],
     );
-    return (rows[0] ?? []).map((_, at) => callOperator("aten.stack", [rows.map((row) => row[at]), outDims[at] ?? 0]));
+    return (rows[0] ?? []).map((first, at) =>
+      outDims[at] === null ? first : callOperator("aten.stack", [rows.map((row) => row[at]), outDims[at]]),
+    );
   }
 
   /** The results for all examples at once; undefined where that is not what the function does to each. */
   #atOnce(fn: ClosedFunction, outDims: readonly (number | null)[]): unknown[] | undefined {
     const tensors = this.#leaves.flatMap((it, at) => (it instanceof Tensor ? [at] : []));
-    const batched = new Set(fn.inputs.filter((_, at) => this.#dims[tensors[at] as number] !== null));
+    const batched = this.#examplesOf(fn);
     const calls = Array.from(fn.graph.nodes).filter((it) => it.op === "call_function" || it.op === "get_attr");
     for (const node of calls) {
+      if (node.op === "get_attr") return undefined;
       if (!node.allInputNodes.some((it) => batched.has(it))) continue;
       if (!isElementwise(node, batched)) return undefined;
       batched.add(node);
@@ -174,7 +218,6 @@ class Batch {
       if (dim !== null) dims.set(node, dim);
     }
     for (const node of calls) {
-      if (node.op === "get_attr") return undefined;
       const inputs = node.allInputNodes;
       const isAlone = inputs.length === 1 && rankOf(inputs[0] as Node) === rankOf(node);
       const valueOf = (it: Node): unknown => {
@@ -191,7 +234,8 @@ class Batch {
       if (batched.has(node)) dims.set(node, alone ?? 0);
     }
     return (fn.results as readonly Node[]).map((it, at) => {
-      const [value, dim, wanted] = [values.get(it), dims.get(it), outDims[at] ?? 0];
+      const [value, dim, wanted] = [values.get(it), dims.get(it), outDims[at] ?? null];
+      if (wanted === null) return value;
       if (dim !== undefined) return dim === wanted ? value : callOperator("aten.movedim", [value, dim, wanted]);
       const all = callOperator("aten.expand", [value, [this.count, ...(value as Tensor).shape]]);
       return wanted === 0 ? all : callOperator("aten.movedim", [all, 0, wanted]);
@@ -206,9 +250,52 @@ function inFront(value: unknown, dim: number): unknown {
 function isElementwise(node: Node, batched: ReadonlySet<Node>): boolean {
   const name = node.target.replace(/^torch\.ops\./, "");
   if (!(node.meta.get("val") instanceof TensorMeta) || !isPointwise(name)) return false;
+  // Tensors without dimensions hardly count for the dtype of a result, and all examples at once have one.
+  const metas = node.allInputNodes.map((it) => it.meta.get("val") as TensorMeta);
+  if (metas.some((it) => it.sizes.length === 0) && metas.some((it) => it.dtype !== metas[0]?.dtype)) return false;
   // What is written to must have the examples.
   const [self] = node.args;
   return !/^aten\.\w*[a-z0-9]_\./.test(name) || (isNode(self) && batched.has(self));
+}
+
+/** Whether a call draws random numbers; operators with dropout do where there is any. */
+function isDrawn({ target, args, kwargs }: Node): boolean {
+  const name = target.replace(/^torch\.ops\./, "");
+  if (!DRAWING.has(name)) return false;
+  if (!/dropout|attention|lstm|gru|rnn|rrelu/.test(name)) return true;
+  const [, packet = "", overload = ""] = name.split(".");
+  const schema = schemasOf(packet).find((it) => (it.overload || "default") === overload);
+  return !(schema?.parameters ?? []).some(({ key, default: fallback }, at) => {
+    const value = args[at] ?? kwargs[key] ?? fallback;
+    return /^train(?:ing)?$/.test(key) ? value === false : /^(?:p|dropout|dropout_p)$/.test(key) && Number(value) === 0;
+  });
+}
+
+/** What depends on examples. Behind a write that may be anything, since views are not followed. */
+function dependents({ graph }: ClosedFunction, examples: ReadonlySet<Node>): Set<Node> {
+  const res = new Set(examples);
+  let isWritten = false;
+  for (const node of graph.nodes) {
+    isWritten ||= node.op === "call_function" && /^torch\.ops\.\w+\.\w*[a-z0-9]_\./.test(node.target);
+    if (isWritten || node.allInputNodes.some((it) => res.has(it))) res.add(node);
+  }
+  return res;
+}
+
+/** A result of no examples. */
+function emptyOf(result: Node, dim: number | null): unknown {
+  const { sizes, dtype } = result.meta.get("val") as TensorMeta;
+  if (dim === null) throw fxError("NotImplemented", "vmap over no examples, where a result is the same for all");
+  const all = sizes.toSpliced(dim < 0 ? dim + sizes.length + 1 : dim, 0, 0);
+  return callOperator("aten.zeros", [all], { dtype });
+}
+
+/** What one example writes into a tensor that all share, the others would see. */
+function writeRefused({ target }: Node): FxError {
+  return fxError("NotImplemented", "vmap of a function that writes to a tensor which all examples share", {
+    op: target.replace(/^torch\.ops\./, ""),
+    help: "give the tensor as an argument with a dimension of examples, or write to a clone()",
+  });
 }
 
 function rankOf(node: Node): number {

@@ -45,7 +45,9 @@ export function ofPackage<F extends Function>(own: F): F {
 
 /** The function whose source is checked where a trace runs this one; undefined for one of the package. */
 export function checkedFunction(fn: Function): Function | undefined {
-  return CHECKED.has(fn) ? CHECKED.get(fn) : fn;
+  let res: Function | undefined = fn;
+  while (res !== undefined && CHECKED.has(res)) res = CHECKED.get(res);
+  return res;
 }
 
 /** One graph of those that are being recorded, innermost first. */

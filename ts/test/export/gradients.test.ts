@@ -88,6 +88,12 @@ function inner(a: readonly (Tensor | null)[], b: readonly Tensor[]): number {
   );
 }
 
+/** Results that have gradients. */
+function floatsOf(value: unknown): unknown[] {
+  const results = Array.isArray(value) ? (value as unknown[]) : [value];
+  return results.filter((it) => it instanceof Tensor && it.isFloatingPoint());
+}
+
 const counts = { gradients: 0, changes: 0 };
 
 describe("gradients of operators", () => {
@@ -110,10 +116,7 @@ describe("gradients of operators", () => {
         given.map((it, at) => (places.includes(at) ? leaves[places.indexOf(at)] : it)),
         named,
       );
-      const floats = (Array.isArray(value) ? (value as unknown[]) : [value]).filter(
-        (it) => it instanceof Tensor && it.isFloatingPoint(),
-      );
-      return floats.slice(0, cotangents.length);
+      return floatsOf(value).slice(0, cotangents.length);
     };
     const primals = places.map((at) => given[at] as Tensor);
     const pulled = unlessMissing(() => {
