@@ -73,7 +73,8 @@ export class DecompositionInterpreter extends Interpreter {
     );
     const decompositions = tableOf("DecompositionInterpreter", this.#table);
     const run = (...given: unknown[]): unknown => super.run(...given);
-    const gm = traced(run, args, { decompositions, isPreDispatch: false, mode: "real", paths }, names);
+    const isTaken = (name: string): boolean => this.module.findAttribute(name) !== undefined;
+    const gm = traced(run, args, { decompositions, isPreDispatch: false, mode: "real", paths, isTaken }, names);
     const copies = new Map<Node, Node>();
     for (const [at, input] of gm.graph.findNodes({ op: "placeholder" }).entries()) {
       const copy = this.newGraph.placeholder(names[at] ?? input.target);
@@ -82,9 +83,7 @@ export class DecompositionInterpreter extends Interpreter {
     }
     const result = this.newGraph.graphCopy(gm.graph, copies);
     this.newGraph.output(result ?? null);
-    for (const [name, attribute] of gm.attributes) {
-      if (this.module.findAttribute(name) === undefined) this.module.attributes.set(name, attribute);
-    }
+    for (const [name, attribute] of gm.attributes) this.module.attributes.set(name, attribute);
     return new Interpreter(this.module, { graph: this.newGraph }).run(...args);
   }
 }

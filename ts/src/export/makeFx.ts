@@ -94,12 +94,11 @@ export function getIsolatedGraphmodule(
   checkOptions("getIsolatedGraphmodule", options, OPTIONS);
   const hasKeywords = Object.keys(kwargs).length > 0;
   const [leaves, spec] = treeFlatten(hasKeywords ? [...args, kwargs] : [...args]);
-  const flat = (flatArgs: readonly unknown[]): unknown =>
-    (f as (...args: unknown[]) => unknown)(...(treeUnflatten(flatArgs, spec) as unknown[]));
-  checkInsteadOf(flat, f);
+  const argumentsOf = ([flatArgs]: readonly unknown[]): unknown[] =>
+    treeUnflatten(flatArgs as readonly unknown[], spec) as unknown[];
   const decompositions = tableOf("getIsolatedGraphmodule", options.decompositionTable);
   const settings = { decompositions, isPreDispatch: false, mode: options.tracingMode ?? "real" } as const;
-  return traced(flat, [leaves], settings, ["flat_args"]);
+  return traced(f as Traceable, [leaves], settings, ["flat_args"], argumentsOf);
 }
 
 /** The decompositions of a table by name. */
@@ -127,17 +126,21 @@ function argumentNames(f: Traceable, count: number): string[] {
   });
 }
 
-/** The module of a function that was traced with these arguments, which the placeholders are named after. */
+/**
+ * The module of a function that was traced with these arguments, which the placeholders are named after. The function is called with
+ * what `argumentsOf` makes of them.
+ */
 export function traced(
   f: Traceable,
   args: readonly unknown[],
   settings: MakeFxSettings,
   names: readonly string[],
+  argumentsOf: (args: readonly unknown[]) => readonly unknown[] = (it) => it,
 ): GraphModule {
   const given = args.map((it) => treeFlatten(it));
   const leaves = given.flatMap(([values]) => values);
   using shapes = new ShapeSession(leaves.map((value) => inputOf(value, settings.mode)));
-  const inputs = new ArgumentInputs(names, given, shapes.values);
+  const inputs = new ArgumentInputs(names, given, shapes.values, argumentsOf);
   const tracer = new MakeFxTracer(shapes, (it) => inputs.create(it), settings);
   const graph = recordingOperators(undefined, () => withoutModes(() => tracer.trace(callable(f))));
   const gm = tracer.moduleOf(graph, f instanceof Module ? f.className : f.name || "GraphModule");
@@ -168,15 +171,18 @@ class ArgumentInputs {
   readonly #names: readonly string[];
   readonly #given: readonly (readonly [leaves: unknown[], spec: PytreeSpec])[];
   readonly #vals: readonly Val[];
+  readonly #argumentsOf: (args: readonly unknown[]) => readonly unknown[];
 
   constructor(
     names: readonly string[],
     given: readonly (readonly [leaves: unknown[], spec: PytreeSpec])[],
     vals: readonly Val[],
+    argumentsOf: (args: readonly unknown[]) => readonly unknown[],
   ) {
     this.#names = names;
     this.#given = given;
     this.#vals = vals;
+    this.#argumentsOf = argumentsOf;
   }
 
   create(tracer: MakeFxTracer): Inputs {
@@ -194,7 +200,7 @@ class ArgumentInputs {
     let outSpec: PytreeSpec | undefined;
     return {
       run: (fn) => {
-        const result = fn(...args);
+        const result = fn(...this.#argumentsOf(args));
         if (isFlat) return result;
         const [leaves, spec] = treeFlatten(result);
         outSpec = spec;

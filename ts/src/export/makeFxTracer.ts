@@ -47,6 +47,8 @@ export interface MakeFxSettings {
   readonly mode: "fake" | "real" | "symbolic";
   /** Where the root has tensors already. */
   readonly paths?: ReadonlyMap<Tensor, string>;
+  /** Whether the root has an attribute of this name, be it one that the graph does not use. */
+  readonly isTaken?: (name: string) => boolean;
 }
 
 const REFUSED_ITEM =
@@ -115,6 +117,8 @@ export class MakeFxTracer extends ExportTracer {
       if (known !== undefined) return known.item();
       if (this.#settings.mode === "real") throw traceError("TraceCoercion", REFUSED_ITEM);
     }
+    // What is written may be a literal, be it through a view: nobody knows then what the source says.
+    if (/^aten\.\w*[a-z0-9]_(?:\.|$)/.test(name) || (kwargs["out"] ?? null) !== null) this.#literals.clear();
     return super.callOperator(name, args, kwargs);
   }
 
@@ -131,7 +135,7 @@ export class MakeFxTracer extends ExportTracer {
     let path = this.#attributes.get(tensor);
     if (path === undefined) {
       const isParameter = tensor instanceof Parameter;
-      path = this.getFreshQualname(isParameter ? "_param_constant" : "_tensor_constant");
+      path = this.#freePath(isParameter ? "_param_constant" : "_tensor_constant");
       this.root.attributes.set(path, { kind: isParameter ? "parameter" : "constant", tensor });
       this.#attributes.set(tensor, path);
     }
@@ -148,6 +152,14 @@ export class MakeFxTracer extends ExportTracer {
   protected override noteOrigin(meta: Map<string, unknown>, _scope: Scope, stack: CapturedStack | undefined): void {
     const text = stack === undefined ? "" : stackText([stack]);
     if (text !== "") meta.set("stack_trace", text);
+  }
+
+  #freePath(prefix: string): string {
+    const { isTaken } = this.#settings;
+    let path = this.getFreshQualname(prefix);
+    for (let at = 0; isTaken?.(path) === true || this.root.findAttribute(path) !== undefined; at++)
+      path = `${prefix}${at}`;
+    return path;
   }
 
   /** What a function gives in the place of a call. */
@@ -183,12 +195,12 @@ export class MakeFxTracer extends ExportTracer {
       if (this.#settings.mode === "symbolic" && isUndecided) return undefined;
       throw error;
     }
-    const { graph, values, givesItems } = written;
+    const { graph, values, results, writes, givesItems } = written;
     const inputs = graph.findNodes({ op: "placeholder" });
     const known = new Map<Node, unknown>(inputs.map((it, at) => [it, values[at]]));
-    const nodes = (graph.outputNode()?.args[0] ?? []) as readonly Node[];
-    evaluate(graph, this.root, nodes, known);
-    const results = nodes.map((it) => known.get(it));
-    return { value: givesItems ? nameResults(call.name, results) : results[0] };
+    evaluate(graph, this.root, [...results, ...writes.map((it) => it.value)], known);
+    for (const { input, value } of writes) this.callOperator("aten.copy_", [values[input], known.get(value)], {});
+    const given = results.map((it) => known.get(it));
+    return { value: givesItems ? nameResults(call.name, given) : given[0] };
   }
 }

@@ -20,7 +20,11 @@ import { type Argument, GraphSignature } from "./signature.ts";
 export interface WrittenOut {
   readonly graph: Graph;
   readonly values: readonly unknown[];
-  /** Whether the graph gives the items of what the operator gives. */
+  /** What the operator gives, or the items of it. */
+  readonly results: readonly Node[];
+  /** What is written into inputs, by their places. */
+  readonly writes: readonly { readonly input: number; readonly value: Node }[];
+  /** Whether the results are the items of what the operator gives. */
   readonly givesItems: boolean;
 }
 
@@ -29,7 +33,21 @@ export function writtenOut(call: ResolvedCall, val: Val, valOf: (tensor: Tensor)
   const target = `torch.ops.${call.name}`;
   const { graph, values, results, givesItems } = graphOfCall(call, val, valOf);
   const program = programOfValues(GraphModule.ofGraph(graph), results);
-  return { graph: program.runDecompositions(new Set([target])).graph, values, givesItems };
+  const names = graph.findNodes({ op: "placeholder" }).map((it) => it.name);
+  const decomposed = program.runDecompositions(new Set([target]));
+  const nodes = (decomposed.graph.outputNode()?.args[0] ?? []) as readonly Node[];
+  const specs = decomposed.graphSignature.outputSpecs;
+  return {
+    graph: decomposed.graph,
+    values,
+    results: nodes.filter((_, at) => specs[at]?.kind === "USER_OUTPUT"),
+    writes: specs.flatMap((it, at) =>
+      it.kind === "USER_INPUT_MUTATION"
+        ? [{ input: names.indexOf(it.target as string), value: nodes[at] as Node }]
+        : [],
+    ),
+    givesItems,
+  };
 }
 
 /** A graph on tensors and sizes as a program, without a module around. The results are nodes. */
