@@ -19,6 +19,7 @@ import { deepCopy } from "../nn/deepCopy.ts";
 import type { Module } from "../nn/module.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { treeMap } from "../trace/pytree.ts";
+import type { Subgraph, SubgraphCall } from "../trace/subgraph.ts";
 import { Dim, DimHint, DimVar } from "./dim.ts";
 import { DraftExportReport, type FailureData, FailureReport, type FailureType } from "./draftReport.ts";
 import type { DynamicShapes } from "./dynamicShapes.ts";
@@ -32,7 +33,7 @@ import {
 } from "./exportProgram.ts";
 import { type ExportInputs, ExportTracer } from "./exportTracer.ts";
 import { isIdle } from "./recordedCall.ts";
-import { type SessionInput, ShapeSession } from "./shapes.ts";
+import { isWithoutData, type SessionInput, ShapeSession } from "./shapes.ts";
 import { TracedNumber, TracedTensor } from "./traced.ts";
 
 /** A program, and what it takes for granted. */
@@ -128,12 +129,13 @@ function elementOf(tensor: Tensor): number | undefined {
 class Draft {
   readonly #real: RealRun;
   /** The elements of traced tensors that have a single one. */
-  readonly elements = new WeakMap<Tensor, number>();
+  elements = new WeakMap<Tensor, number>();
   /** What was decided of sizes by the examples, and where. */
   readonly guards: { readonly expr: string; readonly place: string | undefined }[] = [];
   /** The values of unbacked symbols. */
   readonly symbols = new Map<string, number>();
   readonly #calls = new Map<string, number>();
+  #isMatching = true;
   #found: { readonly type: FailureType; readonly key: string; data: FailureData }[] = [];
 
   constructor(real: RealRun) {
@@ -155,6 +157,7 @@ class Draft {
   restart(): void {
     this.symbols.clear();
     this.#calls.clear();
+    this.#isMatching = true;
     this.guards.length = 0;
     this.#found = [];
     this.#addRefusal(this.#real.error);
@@ -166,8 +169,19 @@ class Draft {
     else known.data = { ...known.data, occurrences: (known.data.occurrences ?? 1) + 1 };
   }
 
+  /** The real run goes through one branch, and the trace through all: what is called from there on has no match in it. */
+  stopMatching(): void {
+    this.#isMatching = false;
+  }
+
+  /** A write may change what others hold as well, which are views. */
+  forgetElements(): void {
+    this.elements = new WeakMap();
+  }
+
   /** What the call of an operator gave that comes now. */
   next(name: string): unknown {
+    if (!this.#isMatching) return undefined;
     return this.#real.results.get(packetOf(name))?.[this.#calls.get(packetOf(name)) ?? 0];
   }
 
@@ -255,7 +269,7 @@ class DraftSession extends ShapeSession {
       }
       return answer;
     } catch (error) {
-      if (!isDataDependent(error) || typeof condition === "boolean") throw error;
+      if (!isDataDependent(error) || isWithoutData() || typeof condition === "boolean") throw error;
       const value = this.#draft.valueOf(condition);
       if (typeof value !== "boolean") throw error;
       const holds = value ? condition : (this.call("torch.sym_not", [condition]) as SymExpr);
@@ -272,7 +286,9 @@ class DraftSession extends ShapeSession {
   }
 
   override hint(expr: SymExpr): number | boolean | undefined {
-    return super.hint(expr) ?? (this.#draft.valueOf(expr) as number | boolean | undefined);
+    const known = super.hint(expr);
+    if (known !== undefined || isWithoutData()) return known;
+    return this.#draft.valueOf(expr) as number | boolean | undefined;
   }
 
   override infer(
@@ -303,6 +319,8 @@ class DraftSession extends ShapeSession {
   }
 }
 
+const WRITING = /^aten\.\w*[a-z0-9]_(?:\.|$)/;
+
 const ITEM = /^aten\.(?:item|_local_scalar_dense)(?:\.|$)/;
 
 /** Records as `exportProgram` does, and follows the real run. */
@@ -314,6 +332,11 @@ class DraftTracer extends ExportTracer {
     this.#draft = draft;
   }
 
+  override traceSubgraph(fn: (...args: unknown[]) => unknown, names: readonly string[], call: SubgraphCall): Subgraph {
+    this.#draft.stopMatching();
+    return super.traceSubgraph(fn, names, call);
+  }
+
   override trackTensor(tensor: Tensor, node: Node): TracedTensor {
     const traced = super.trackTensor(tensor, node);
     const element = elementOf(tensor);
@@ -323,6 +346,7 @@ class DraftTracer extends ExportTracer {
 
   override callOperator(name: string, args: readonly unknown[], kwargs: Readonly<Record<string, unknown>>): unknown {
     const value = super.callOperator(name, args, kwargs);
+    if (WRITING.test(name) || (kwargs["out"] ?? null) !== null) this.#draft.forgetElements();
     if (ITEM.test(name) && value instanceof TracedNumber) {
       const [of] = args;
       const element = of instanceof TracedTensor ? this.#draft.elements.get(of) : elementOf(of as Tensor);

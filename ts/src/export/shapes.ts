@@ -14,6 +14,23 @@ import { Tensor } from "../tensor/tensor.ts";
 import { DimHint, type DimSpec, DimVar } from "./dim.ts";
 import type { RangeConstraint, SymbolAssumptions } from "./program.ts";
 
+let withoutDataDepth = 0;
+
+/** Runs `body`, in which what only data tells stays open, whoever knows the data. */
+export function withoutData<T>(body: () => T): T {
+  withoutDataDepth++;
+  try {
+    return body();
+  } finally {
+    withoutDataDepth--;
+  }
+}
+
+/** Whether what only data tells is to stay open. */
+export function isWithoutData(): boolean {
+  return withoutDataDepth > 0;
+}
+
 /** An input of a module that is exported. */
 export interface SessionInput {
   /** How PyTorch names where it comes from: `L['x']`, `L['x'][0]`, `L['x']['key']`. */

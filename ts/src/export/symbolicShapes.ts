@@ -8,6 +8,7 @@ import { FxError, fxError } from "../base/errors.ts";
 import { checkGiven, checkOptions } from "../base/given.ts";
 import { Float } from "../base/values.ts";
 import { and_, eq, or_ } from "../functions/operator.ts";
+import { withoutData } from "./shapes.ts";
 import { type Condition, type Size, TracedNumber } from "./traced.ts";
 
 /**
@@ -38,7 +39,7 @@ export function guardOrTrue(condition: Condition): boolean {
 function guardOr(what: string, condition: Condition, otherwise: boolean): boolean {
   if (typeof asked(what, condition) === "boolean") return condition as boolean;
   try {
-    return (condition as TracedNumber).decide();
+    return withoutData(() => (condition as TracedNumber).decide());
   } catch (error) {
     if (isDataDependent(error)) return otherwise;
     throw error;
@@ -76,9 +77,9 @@ function known(what: string, condition: Condition): boolean | undefined {
   const simplified = given.simplified;
   if (typeof simplified === "boolean") return simplified;
   // What the examples tell would be guarded.
-  if (given.hint !== undefined) return undefined;
+  if (withoutData(() => given.hint) !== undefined) return undefined;
   try {
-    return given.decide();
+    return withoutData(() => given.decide());
   } catch (error) {
     if (isDataDependent(error)) return undefined;
     throw error;
