@@ -162,6 +162,7 @@ export function packagePt2(
   checkOptions("packagePt2", options, ["extraFiles", "root"]);
   checkGiven("packagePt2", typeof programs === "object" && programs !== null, "a program, or programs by name");
   const named = programs instanceof ExportedProgram ? { [MODEL]: programs } : programs;
+  checkGiven("packagePt2", Object.keys(named).length > 0, "one program at least");
   const writer = new PT2ArchiveWriter(options.root ?? "archive");
   for (const [name, program] of Object.entries(named)) {
     checkGiven("packagePt2", program instanceof ExportedProgram, "programs by name");
@@ -189,9 +190,15 @@ function addProgram(writer: PT2ArchiveWriter, name: string, reader: PT2ArchiveRe
       writer.writeBytes(numbered(path), reader.readBytes(path));
     } else if (path.endsWith("_config.json")) {
       const text = reader.readString(path).replaceAll(/(?<="path_name": ")[^"]+/g, numbered);
-      writer.writeString(path.replace(`/${MODEL}_`, `/${name}_`), text);
+      writer.writeString(
+        path.replace(`/${MODEL}_`, () => `/${name}_`),
+        text,
+      );
     } else if (path === `models/${MODEL}.json` || path === `data/sample_inputs/${MODEL}.pt`) {
-      writer.writeBytes(path.replace(`/${MODEL}.`, `/${name}.`), reader.readBytes(path));
+      writer.writeBytes(
+        path.replace(`/${MODEL}.`, () => `/${name}.`),
+        reader.readBytes(path),
+      );
     }
   }
 }

@@ -20,6 +20,9 @@ const PADDING = 0x4246;
 /** Sizes and places are numbers of four bytes. */
 const LIMIT = 0xffffffff;
 
+/** Entries are counted, and names measured, in two. */
+const SHORT_LIMIT = 0xffff;
+
 /** The entries of an archive by name, in their order. Nothing is copied; checksums are compared when an entry is read. */
 export function zipEntries(archive: Bytes): Map<string, () => Bytes> {
   const view = new DataView(archive.buffer, archive.byteOffset, archive.byteLength);
@@ -37,7 +40,7 @@ export function zipEntries(archive: Bytes): Map<string, () => Bytes> {
       number,
     ];
     const header = view.getUint32(at + 42, true);
-    const name = new TextDecoder("utf-8", { fatal: true }).decode(archive.subarray(at + 46, at + 46 + nameLength));
+    const name = nameIn(archive.subarray(at + 46, at + 46 + nameLength));
     if (res.has(name)) throw malformed(`\`${name}\` is there twice`);
     if (method !== 0 || stored !== size) throw malformed(`\`${name}\` is compressed, which PyTorch never does`);
     res.set(name, () => dataOf(archive, view, { name, header, size, checksum }));
@@ -71,17 +74,29 @@ function endOf(view: DataView): number {
   throw malformed("it has no directory");
 }
 
+function nameIn(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw malformed("a name in it is not UTF-8");
+  }
+}
+
 function malformed(why: string): FxError {
   return fxError("ArchiveMalformed", `the bytes are no archive of PyTorch: ${why}`);
 }
 
 /** The bytes of an archive with these entries. */
 export function zipOf(entries: ReadonlyMap<string, Uint8Array>): Bytes {
+  if (entries.size > SHORT_LIMIT) {
+    throw fxError("LimitExceeded", `an archive of several programs has ${SHORT_LIMIT} entries at most`);
+  }
   const locals: Uint8Array[] = [];
   const centrals: Uint8Array[] = [];
   let at = 0;
   for (const [name, data] of entries) {
     const text = new TextEncoder().encode(name);
+    if (text.length > SHORT_LIMIT) throw fxError("LimitExceeded", "the name of an entry is too long");
     const checksum = crc32(data);
     const padding = (ALIGNMENT - ((at + 30 + text.length + 4) % ALIGNMENT)) % ALIGNMENT;
     const local = new Uint8Array(30 + text.length + 4 + padding);
