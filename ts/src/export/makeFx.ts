@@ -103,6 +103,8 @@ export function getIsolatedGraphmodule(
 
 /** The decompositions of a table by name. */
 export function tableOf(what: string, table: DecompositionTable | undefined): Decompositions {
+  const isTable = table === undefined || table instanceof Map || isOptions(table);
+  checkGiven(what, isTable, "a Map or an object by name as the table", "a CustomDecompTable decomposes programs");
   const entries = table instanceof Map ? [...table] : Object.entries(table ?? {});
   return new Map(
     entries.map(([key, fn]) => {

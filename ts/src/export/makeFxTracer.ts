@@ -54,6 +54,9 @@ export interface MakeFxSettings {
 const REFUSED_ITEM =
   "It appears that you're trying to get value out of a tracing tensor with aten._local_scalar_dense.default - erroring out! It's likely that this is caused by data-dependent control flow or similar.  It may be possible to trace this with dynamic shapes; try setting tracing_mode='symbolic' in your make_fx call.";
 
+/** Decompositions call others, and never that many. */
+const MAX_DEPTH = 64;
+
 /** Records what a function does below autograd. */
 export class MakeFxTracer extends ExportTracer {
   readonly #settings: MakeFxSettings;
@@ -61,6 +64,8 @@ export class MakeFxTracer extends ExportTracer {
   /** Single numbers that the source says, by what is traced of them. */
   readonly #literals = new Map<Tensor, Tensor>();
   #decompositions: Decompositions;
+  /** How many decompositions run in one another. */
+  #depth = 0;
 
   constructor(shapes: ShapeSession, create: (tracer: MakeFxTracer) => Inputs, settings: MakeFxSettings) {
     super(shapes, { create: (tracer) => create(tracer as MakeFxTracer) });
@@ -163,11 +168,21 @@ export class MakeFxTracer extends ExportTracer {
   }
 
   /** What a function gives in the place of a call. */
-  #by(fn: Decomposition | undefined, { args, kwargs }: ResolvedCall): unknown {
+  #by(fn: Decomposition | undefined, { name, args, kwargs }: ResolvedCall): unknown {
     if (fn === undefined) return undefined;
     const given = (it: unknown): unknown => this.#given(it);
     const options = Object.keys(kwargs).length > 0 ? [mapValues(kwargs, given)] : [];
-    return (fn as (...args: unknown[]) => unknown)(...args.map(given), ...options);
+    if (this.#depth >= MAX_DEPTH) {
+      throw fxError("LimitExceeded", `the decomposition of ${name} calls itself, or too many others in one another`, {
+        help: "a decomposition must not call what it stands for, nor what comes to that",
+      });
+    }
+    this.#depth++;
+    try {
+      return (fn as (...args: unknown[]) => unknown)(...args.map(given), ...options);
+    } finally {
+      this.#depth--;
+    }
   }
 
   /** A value that an operator is given, as functions of the user's take it. */

@@ -72,7 +72,11 @@ function withNotes<T>(module: GraphModule, isWanted: (key: string) => boolean, s
     for (const [node, notes] of before) for (const [key] of notes) if (!isWanted(key)) node.meta.delete(key);
     return save();
   } finally {
-    for (const [node, notes] of before) for (const [key, note] of notes) node.meta.set(key, note);
+    for (const [node, notes] of before) {
+      // Their order is what the next file is written in.
+      node.meta.clear();
+      for (const [key, note] of notes) node.meta.set(key, note);
+    }
   }
 }
 

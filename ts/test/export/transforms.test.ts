@@ -2,16 +2,20 @@
  * What transforms of functions, tables of decompositions and drafts of exports refuse, or do as PyTorch 2.13 does, where a trace could
  * give another number.
  */
+// oxlint-disable unicorn/consistent-function-scoping -- each program is read by itself
 import { beforeAll, describe, expect, test } from "vitest";
 import {
   CustomDecompTable,
   cond,
   decompose,
+  DecompositionInterpreter,
   draftExport,
   exportProgram,
   F,
   func,
   getIsolatedGraphmodule,
+  Graph,
+  GraphModule,
   guard,
   guardOrFalse,
   init,
@@ -55,6 +59,22 @@ describe("makeFx", () => {
       expect(String(gm.call(x))).toBe(String(theirs.call(x)));
       expect(String(ours.running_mean)).toBe(String(theirs.running_mean));
     }
+  });
+
+  test("tables that are none, or never end, are refused", () => {
+    const table = new CustomDecompTable() as never;
+    expect(() => makeFx((x: Tensor) => x.sin(), { decompositionTable: table })).toThrow("a Map or an object by name");
+    const decompositionTable = { "torch.ops.aten.sin.default": (x: Tensor) => x.sin() };
+    expect(() => makeFx((x: Tensor) => x.sin(), { decompositionTable })(ones(2))).toThrow("calls itself");
+  });
+
+  test("constants that a decomposition brings do not take the names of the module's", () => {
+    const [held, brought] = [tensor([1.5, 2]), tensor([10.5, 20])];
+    const gm = makeFx((x: Tensor) => x.add(held).sin())(ones(2));
+    const graph = new Graph();
+    const decompositionTable = { "torch.ops.aten.sin.default": (x: Tensor) => x.mul(brought) };
+    new DecompositionInterpreter(gm, graph, { decompositionTable }).run(ones(2));
+    expect(String(new GraphModule(gm, graph).call(ones(2)))).toBe(String(ones(2).add(held).mul(brought)));
   });
 
   test("a number that was written to is no longer what the source says", () => {
@@ -143,7 +163,7 @@ describe("vmap", () => {
     const [x, w] = [ones(3, 2), ones(2)];
     const same = (it: Tensor): Tensor => it;
     expect(() => func.vmap(same, { outDims: null })(x)).toThrow("can not return a BatchedTensor when out_dim is None");
-    expect(String(func.vmap((_: Tensor) => w, { outDims: null })(x))).toBe("tensor([1., 1.])");
+    expect(String((func.vmap(() => w, { outDims: null }) as (it: Tensor) => unknown)(x))).toBe("tensor([1., 1.])");
     expect(() => func.vmap(same, { inDims: [null] })(x)).toThrow("Expected at least one Tensor to vmap over");
     expect(() => func.vmap(same, { chunkSize: 0 })(x)).toThrow("chunk_size should be None or greater than 0. (got 0)");
     expect(() => func.vmap(same, { randomness: "same" as never })(x)).toThrow("the same random numbers");
