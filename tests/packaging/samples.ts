@@ -30,6 +30,7 @@ const GM = "const gm = symbolicTrace((x: Tensor) => torch.relu(torch.relu(x)));"
 const SURROUNDINGS: Readonly<Record<string, Surroundings>> = {
   "README.md 2": { before: `import { symbolicTrace } from "tracefx";\n${GM}` },
   "README.md 3": { notRun: "there is no model.pt2" },
+  "README.md 4": { notRun: "there is no model.pt2" },
   "docs/coming-from-torch-fx.md 1": {
     before: 'import { float, init, nn, operator, symbolicTrace, type Tensor, torch } from "tracefx";\nawait init();',
   },

@@ -9,7 +9,7 @@ import { installedProject, type Project } from "./installed.ts";
 
 /** The largest download that is allowed, in bytes after gzip: a growth beyond it is a decision, not an accident. */
 const BUDGET = {
-  tarball: 6_000_000,
+  tarball: 7_000_000,
   module: 3_800_000,
   glue: 20_000,
   gpu: 400_000,
@@ -199,12 +199,12 @@ it("runs saved plans without the engine", () => {
   const source = `
     import { load, tensor } from "tracefx/runtime";
     const model = await load("cond.fxg");
-    const x = tensor(Array.from({ length: 6 }, (_, at) => at / 4 - 0.5), { shape: [2, 3] });
+    const x = tensor([[-0.5, -0.25, 0], [0.25, 0.5, 0.75]]);
     console.log(String(model(x, x)));`;
   const whole = `
     import { load, tensor } from "tracefx";
     const model = (await load("cond.fxg")).module();
-    const x = tensor(Array.from({ length: 6 }, (_, at) => at / 4 - 0.5), { shape: [2, 3] });
+    const x = tensor([[-0.5, -0.25, 0], [0.25, 0.5, 0.75]]);
     console.log(String(model(x, x)));`;
   expect(run(source)).toMatch(/^tensor\(/);
   expect(run(source)).toBe(run(whole));

@@ -153,7 +153,8 @@ test("numbers are exact", async () => {
   using model = await load(program.module().compiledFile([torch.zeros(2), 3]), { wasm });
   expect((model(torch.zeros(2), 3) as Tensor).tolist()).toEqual([1, 1]);
   expect(await refusal(() => model(torch.zeros(2), 2n ** 64n + 3n))).toMatchObject({ kind: "InputType" });
-  expect(await refusal(() => model(torch.zeros(2), 4))).toMatchObject({ kind: "InputShape" });
+  expect(await refusal(() => model(torch.zeros(2), 4))).toMatchObject({ kind: "InputValue" });
+  expect(await refusal(() => model(torch.zeros(3), 3))).toMatchObject({ kind: "InputShape" });
 });
 
 test("what is no source is refused by name", async () => {
