@@ -414,11 +414,6 @@ impl Runner {
         })
     }
 
-    /// The operators and kernels that it runs with.
-    pub(crate) fn library(&self) -> &Library {
-        &self.library
-    }
-
     /// The program that this was made from.
     pub fn program(&self) -> &ExportedProgram {
         &self.program

@@ -38,14 +38,14 @@ impl Runner {
     pub fn compiled_file(&self, inputs: &[Values]) -> Result<Vec<u8>> {
         // Calls may have changed the state of this runner: plans are made of what the program has.
         let program = self.program();
-        let fresh = self.library().runner(program)?.with_precision(self.precision());
+        let fresh = self.library.runner(program)?.with_precision(self.precision());
         let row_major = |it: &Value<Tensor>| it.try_map(&mut Tensor::compact_copy);
         let inputs = inputs.iter().map(|it| it.iter().map(row_major).collect::<Result<Values>>());
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
         let plans = inputs.iter().map(|it| fresh.plan(it)).collect::<Result<Vec<_>>>()?;
         let plans: Vec<_> = plans.iter().map(|it| &**it).collect();
         let signature = signature_of(program, &plans).to_string();
-        let saved = Saved::of(&plans, &fresh.stored()?, self.library().registry(), signature)?;
+        let saved = Saved::of(&plans, &fresh.stored()?, self.library.registry(), signature)?;
         let bytes = saved.to_bytes()?;
         // A kernel may leave a call to a decomposition, which the runtime has not: one run tells, on copies of the state.
         let storages: Vec<Storage> = program_storages(program)?.iter().map(Storage::lazy_clone).collect();

@@ -20,4 +20,4 @@ mod model;
 mod saved;
 
 pub use model::Model;
-pub use saved::{Saved, SavedPlan, missing_kernels};
+pub use saved::Saved;

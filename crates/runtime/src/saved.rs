@@ -23,7 +23,7 @@ pub struct Saved {
 
 /// One plan.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct SavedPlan {
+struct SavedPlan {
     outline: Vec<u8>,
     constants: Vec<Constant>,
 }
@@ -42,7 +42,7 @@ impl SavedPlan {
     ///
     /// # Errors
     /// As [`Plan::to_parts`]; `OutOfMemory`.
-    pub fn of(plan: &Plan, stored: &[(Storage, u32)]) -> Result<Self> {
+    fn of(plan: &Plan, stored: &[(Storage, u32)]) -> Result<Self> {
         let (outline, constants) = plan.to_parts()?;
         let constant = |it: &Storage| match stored.iter().find(|(storage, _)| storage.is_same(it)) {
             Some((_, at)) => Ok(Constant::OfFile(*at)),
@@ -155,7 +155,7 @@ fn check_output(output: &Operand) -> Result<()> {
 }
 
 /// The operators of a plan that have no kernel in the runtime, sorted.
-pub fn missing_kernels(plan: &Plan) -> Vec<String> {
+fn missing_kernels(plan: &Plan) -> Vec<String> {
     let mut missing = Vec::new();
     for_each_operator(plan, &mut |op| {
         if tracefx_cpu::inference_kernels().get(op).is_none() {

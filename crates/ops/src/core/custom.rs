@@ -148,17 +148,13 @@ impl CustomOp {
 
     pub(crate) fn into_op(self) -> Op {
         let is_composite = self.functions.shape.is_none() && self.functions.decompose.is_some();
+        let infer = if is_composite { Infer::Composite } else { Infer::Rule(rule_of) };
         let def = OpDef {
-            schema: "",
-            doc: "",
             tags: self.tags,
-            infer: if is_composite { Infer::Composite } else { Infer::Rule(rule_of) },
             decompose: self.functions.decompose.as_ref().map(|_| decompose_of as crate::Decompose),
-            uncomposed: None,
             vjp: self.vjp,
-            write_back: None,
             tolerance: self.tolerance,
-            in_place: &[],
+            ..OpDef::inferred("", infer)
         };
         let name = self.schema.qualified_name();
         Op {

@@ -208,51 +208,34 @@ impl Op {
 impl OpDef {
     /// An operator with this schema and shape rule. Its tolerance is [`Tol::Exact`] until it is said otherwise.
     pub const fn new(schema: &'static str, rule: Rule) -> Self {
-        OpDef {
-            schema,
-            doc: "",
-            tags: Tags::NONE,
-            infer: Infer::Rule(rule),
-            decompose: None,
-            uncomposed: None,
-            vjp: None,
-            write_back: None,
-            tolerance: Tol::Exact,
-            in_place: &[],
-        }
+        OpDef { tolerance: Tol::Exact, ..Self::inferred(schema, Infer::Rule(rule)) }
     }
 
-    /// An operator that is wholly made of others.
-    pub const fn composite(schema: &'static str, decompose: Decompose) -> Self {
+    /// An operator of which nothing more is known.
+    pub(crate) const fn inferred(schema: &'static str, infer: Infer) -> Self {
         OpDef {
             schema,
             doc: "",
             tags: Tags::NONE,
-            infer: Infer::Composite,
-            decompose: Some(decompose),
+            infer,
+            decompose: None,
             uncomposed: None,
             vjp: None,
             write_back: None,
             tolerance: Tol::Default,
             in_place: &[],
         }
+    }
+
+    /// An operator that is wholly made of others.
+    pub const fn composite(schema: &'static str, decompose: Decompose) -> Self {
+        Self::inferred(schema, Infer::Composite).decompose(decompose)
     }
 
     /// An operator that writes what another one computes into its first argument, and whose row does not follow from that
     /// one's ([`Self::in_place`]).
     pub const fn in_place_of(schema: &'static str, functional: &'static str) -> Self {
-        OpDef {
-            schema,
-            doc: "",
-            tags: Tags::NONE,
-            infer: Infer::InPlaceOf(functional),
-            decompose: None,
-            uncomposed: None,
-            vjp: None,
-            write_back: None,
-            tolerance: Tol::Default,
-            in_place: &[],
-        }
+        Self::inferred(schema, Infer::InPlaceOf(functional))
     }
 
     /// Says what it computes.

@@ -1,7 +1,7 @@
 //! The operators by name: those of the tables, and those that are defined in a copy.
 
 use crate::core::resolve::sort_overloads;
-use crate::{CustomOp, Infer, Op, OpDef, Schema, Tags, Tol};
+use crate::{CustomOp, Infer, Op, OpDef, Schema, Tags};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
 use tracefx_core::{Code, DType, DTypes, Diagnostic, Result};
@@ -75,18 +75,7 @@ impl Registry {
         let mut ops = FxHashMap::default();
         for (schema, tags) in rows {
             let schema = Schema::parse(schema)?;
-            let def = OpDef {
-                schema: "",
-                doc: "",
-                tags,
-                infer: Infer::Composite,
-                decompose: None,
-                uncomposed: None,
-                vjp: None,
-                write_back: None,
-                tolerance: Tol::Default,
-                in_place: &[],
-            };
+            let def = OpDef::inferred("", Infer::Composite).tags(tags);
             let (name, refused) = (schema.qualified_name(), DTypes::NONE);
             let op = Op { def, schema, name: name.clone(), family: "", refused, refused_empty: refused, custom: None };
             ops.insert(name, Arc::new(op));
