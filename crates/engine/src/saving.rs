@@ -12,7 +12,7 @@ use tracefx_runtime::{Model, Saved};
 use tracefx_wire::{encode_planned_program, program_storages};
 
 impl Runner {
-    /// The program as a file in the byte format of tracefx, with a plan for each of these sets of inputs, of which dtypes and layouts
+    /// The program as a file in the byte format of tracefx, with a plan for each of these sets of inputs, of which dtypes and sizes
     /// count alone. It opens as a program everywhere, and `tracefx-runtime` runs its plans. Buffers are stored as the program has them.
     ///
     /// ```
