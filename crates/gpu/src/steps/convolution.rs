@@ -123,6 +123,7 @@ fn layer(
             shader.line(format!("let filter_at = z * {filters}u + x;"));
             tail.store(shader, result, "filter_at", &format!("y * {o}u + filter_at"));
         },
+        is_along_terms: [true, true],
     };
     tiled(cx, sizes, access)
 }

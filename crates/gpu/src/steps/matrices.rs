@@ -1,12 +1,13 @@
-//! Products of matrices: tiles in the memory of a workgroup, of which an invocation computes a few elements; of few rows, a workgroup
-//! for each element. What the factors are read of and where the result goes, the caller says: a convolution is a product too.
+//! Products of matrices: tiles in the memory of a workgroup, of which an invocation computes a few elements; of few rows, an invocation for
+//! a column or a workgroup for each element. Where these are few, several workgroups share the terms of an element. What the factors are read
+//! of and where the result goes, the caller says: a convolution is a product too.
 
 use super::pointwise::{activation, rounded};
 use crate::lower::{Lowered, Lowering};
 use crate::program::Reason;
 use crate::shader::{Shader, View, coordinates, float};
 use std::fmt::Write;
-use tracefx_core::DType;
+use tracefx_core::{DType, Dims, contiguous_strides};
 use tracefx_plan::{Epilogue, Operand, Product, TensorId};
 
 /// The sizes of `batch` products of `m` rows and `n` columns, of `k` terms.
@@ -26,88 +27,295 @@ pub(super) struct Access<'a> {
     pub(super) rhs: &'a mut dyn FnMut(&mut Shader) -> String,
     /// Writes the sum `sum` in the batch `z`, at the row `y` and the column `x`.
     pub(super) store: &'a mut dyn FnMut(&mut Shader),
+    /// Of each factor, whether its next term is nearer in memory than its next row or column. Invocations beside each other read that way.
+    pub(super) is_along_terms: [bool; 2],
 }
 
-/// Terms of a tile.
-const DEPTH: usize = 16;
 /// The invocations of a workgroup, a square of this side.
 const SIDE: usize = 16;
 /// The invocations that add up the terms of one element.
 const ROW: u32 = 64;
-/// Products of fewer rows have a workgroup for each element.
+/// Products of fewer rows have no tiles.
 const FEW_ROWS: usize = 5;
+/// Workgroups that keep a large device busy: where there are fewer, several share the terms of an element.
+pub(super) const BUSY: usize = 512;
+/// Terms that are worth a workgroup of their own.
+const WORTH: usize = 96;
 
 pub(super) fn tiled(cx: &mut Lowering<'_>, sizes: Sizes, access: Access<'_>) -> Lowered {
-    let Sizes { batch, m, n, k } = sizes;
+    let Sizes { batch, m, n, .. } = sizes;
     if batch * m * n == 0 {
         return Ok(Vec::new());
+    }
+    if m < FEW_ROWS && n > ROW as usize && !access.is_along_terms[1] {
+        return columns(cx, sizes, access);
     }
     if m < FEW_ROWS || n < FEW_ROWS {
         return dots(cx, sizes, access);
     }
-    // Of small matrices, each invocation computes one element.
-    let own = if m > 32 && n > 32 { 4 } else { 1 };
-    let tile = SIDE * own;
+    tiles(cx, sizes, access)
+}
+
+/// How the terms of an element are shared: a workgroup adds up so many, and there are so many parts.
+fn shared_terms(k: usize, n_groups: usize, multiple: usize) -> (usize, usize) {
+    let n_parts = (BUSY / n_groups.max(1)).min(k / WORTH).max(1);
+    let own = k.div_ceil(n_parts).next_multiple_of(multiple).max(multiple);
+    (own, k.div_ceil(own).max(1))
+}
+
+/// Where the sums of the parts go that have the terms of an element, `part` being the number of one.
+struct Parts {
+    n: usize,
+    sums: Option<View>,
+}
+
+impl Parts {
+    fn new(cx: &mut Lowering<'_>, Sizes { batch, m, n, .. }: Sizes, n_parts: usize) -> Result<Self, Reason> {
+        let sums = match n_parts {
+            1 => None,
+            _ => {
+                let sizes = Dims::from_slice(&[batch, n_parts, m, n]);
+                let n_elements =
+                    sizes.iter().try_fold(1usize, |n, it| n.checked_mul(*it)).ok_or("too many elements")?;
+                let buffer = cx.temporary(4 * n_elements as u64)?;
+                let strides = contiguous_strides(&sizes);
+                Some(View { buffer, dtype: DType::Float32, sizes, strides, offset: 0 })
+            }
+        };
+        Ok(Parts { n: n_parts, sums })
+    }
+
+    /// Writes the sum of a part, or the whole where there is one.
+    fn store(&self, shader: &mut Shader, store: &mut dyn FnMut(&mut Shader)) {
+        match &self.sums {
+            None => store(shader),
+            Some(sums) => {
+                let at = sums.at(&["z", "part", "y", "x"].map(str::to_owned));
+                let statement = shader.store(sums, &at, "sum");
+                shader.line(statement);
+            }
+        }
+    }
+
+    /// Adds the parts up.
+    fn joined(&self, cx: &mut Lowering<'_>, sizes: Sizes, store: &mut dyn FnMut(&mut Shader)) -> Lowered {
+        let (Some(sums), Sizes { batch, m, n, .. }) = (&self.sums, sizes) else { return Ok(Vec::new()) };
+        cx.for_each(batch * m * n, |shader| {
+            shader.line(format!("let x = i % {n}u;"));
+            shader.line(format!("let y = i / {n}u % {m}u;"));
+            shader.line(format!("let z = i / {}u;", m * n));
+            shader.line("var sum = 0.0f;");
+            let at = sums.at(&["z", "part", "y", "x"].map(str::to_owned));
+            let part = shader.load(sums, &at);
+            shader.line(format!("for (var part = 0u; part < {}u; part++) {{ sum += {part}; }}", self.n));
+            store(shader);
+        })
+    }
+}
+
+/// A factor as a workgroup reads it: so many rows or columns of the name `name`, below `size`, from `first` on.
+struct Side<'a> {
+    array: &'a str,
+    name: &'a str,
+    first: &'a str,
+    size: usize,
+    tile: usize,
+    is_along_terms: bool,
+}
+
+impl Side<'_> {
+    /// From one term to the next in the memory of the workgroup: terms beside each other are in other banks of it.
+    fn pitch(&self) -> usize {
+        self.tile + 4
+    }
+
+    /// Elements of a tile of `depth` terms that an invocation reads.
+    fn n_reads(&self, depth: usize) -> usize {
+        (self.tile * depth).div_ceil(SIDE * SIDE)
+    }
+
+    /// The row or column, and the term, of the element `at` of an invocation.
+    fn place(&self, depth: usize, at: usize) -> [String; 2] {
+        let element = format!("(local.x + {}u)", at * SIDE * SIDE);
+        let (size, [row, term]) = match self.is_along_terms {
+            true => (depth, ["/", "%"]),
+            false => (self.tile, ["%", "/"]),
+        };
+        [format!("{element} {row} {size}u"), format!("{element} {term} {size}u")]
+    }
+
+    /// Reads the elements of the tile from the term `t0` on, below `end`, into registers of this name. They stand for themselves, so that
+    /// none waits for another.
+    fn read(&self, shader: &mut Shader, depth: usize, is_whole: bool, element: &mut dyn FnMut(&mut Shader) -> String) {
+        let Side { array, name, first, size, tile, .. } = self;
+        for at in 0..self.n_reads(depth) {
+            let [row, term] = self.place(depth, at);
+            shader.line("{");
+            shader.line(format!("let {name} = {first} + {row};"));
+            shader.line(format!("let t = t0 + {term};"));
+            let conditions = [(size % tile != 0, format!("{name} < {size}u")), (!is_whole, "t < end".to_owned())];
+            let conditions: Vec<String> = conditions.into_iter().filter(|it| it.0).map(|it| it.1).collect();
+            let condition = if conditions.is_empty() { "true".to_owned() } else { conditions.join(" && ") };
+            shader.line(format!("{array}{at} = 0.0f;"));
+            shader.line(format!("if ({condition}) {{"));
+            let element = element(shader);
+            shader.line(format!("{array}{at} = {element};"));
+            shader.line("}");
+            shader.line("}");
+        }
+    }
+
+    /// Writes what was read to the memory of the workgroup.
+    fn keep(&self, shader: &mut Shader, depth: usize) {
+        for at in 0..self.n_reads(depth) {
+            let [row, term] = self.place(depth, at);
+            shader.line(format!("{0}[({term}) * {1}u + {row}] = {0}{at};", self.array, self.pitch()));
+        }
+    }
+}
+
+/// Tiles in the memory of a workgroup.
+fn tiles(cx: &mut Lowering<'_>, sizes: Sizes, Access { lhs, rhs, store, is_along_terms }: Access<'_>) -> Lowered {
+    let Sizes { batch, m, n, k } = sizes;
+    let n_groups = |[rows, columns]: [usize; 2]| batch * m.div_ceil(rows * SIDE) * n.div_ceil(columns * SIDE);
+    // An invocation computes so many rows and columns, in fours that lie a quarter of them apart.
+    let [rows, columns] = match n_groups([8, 8]) >= BUSY / 2 && m >= 128 && n >= 128 {
+        true => [8, 8],
+        false => [m, n].map(|size| size.div_ceil(SIDE).next_power_of_two().min(4)),
+    };
+    let depth = if rows == 8 { 8 } else { 16 };
+    let (own, n_parts) = shared_terms(k, n_groups([rows, columns]), depth);
+    let parts = Parts::new(cx, sizes, n_parts)?;
+    let left =
+        Side { array: "left", name: "y", first: "top", size: m, tile: rows * SIDE, is_along_terms: is_along_terms[0] };
+    let right = Side {
+        array: "right",
+        name: "x",
+        first: "start",
+        size: n,
+        tile: columns * SIDE,
+        is_along_terms: is_along_terms[1],
+    };
     let mut shader = Shader::default();
-    _ = write!(
-        shader.globals,
-        "var<workgroup> left: array<f32, {}>;\nvar<workgroup> right: array<f32, {}>;\n",
-        tile * DEPTH,
-        tile * DEPTH
-    );
-    shader.line("let z = group.z;");
-    shader.line(format!("let top = group.y * {tile}u;"));
-    shader.line(format!("let start = group.x * {tile}u;"));
-    shader.line(format!("let down = local.x / {SIDE}u * {own}u;"));
-    shader.line(format!("let along = local.x % {SIDE}u * {own}u;"));
-    for at in 0..own * own {
+    for it in [&left, &right] {
+        _ = writeln!(shader.globals, "var<workgroup> {}: array<f32, {}>;", it.array, depth * it.pitch());
+    }
+    shader.line(format!("let z = group.z / {n_parts}u;"));
+    shader.line(format!("let part = group.z % {n_parts}u;"));
+    shader.line(format!("let top = group.y * {}u;", left.tile));
+    shader.line(format!("let start = group.x * {}u;", right.tile));
+    shader.line(format!("let down = local.x / {SIDE}u * {}u;", rows.min(4)));
+    shader.line(format!("let along = local.x % {SIDE}u * {}u;", columns.min(4)));
+    // The place of an invocation's element among those of the tile.
+    let place = |at: usize| at / 4 * 4 * SIDE + at % 4;
+    for at in 0..rows * columns {
         shader.line(format!("var s{at} = 0.0f;"));
     }
-    shader.line(format!("for (var t0 = 0u; t0 < {k}u; t0 += {DEPTH}u) {{"));
-    shader.line(format!("for (var e = local.x; e < {}u; e += {}u) {{", tile * DEPTH, SIDE * SIDE));
-    shader.line(format!("let y = top + e / {DEPTH}u;"));
-    shader.line(format!("let t = t0 + e % {DEPTH}u;"));
-    shader.line("var it = 0.0f;");
-    shader.line(format!("if (y < {m}u && t < {k}u) {{"));
-    let element = (access.lhs)(&mut shader);
-    shader.line(format!("it = {element};"));
-    shader.line("}");
-    shader.line("left[e] = it;");
-    shader.line("}");
-    shader.line(format!("for (var e = local.x; e < {}u; e += {}u) {{", tile * DEPTH, SIDE * SIDE));
-    shader.line(format!("let t = t0 + e / {tile}u;"));
-    shader.line(format!("let x = start + e % {tile}u;"));
-    shader.line("var it = 0.0f;");
-    shader.line(format!("if (x < {n}u && t < {k}u) {{"));
-    let element = (access.rhs)(&mut shader);
-    shader.line(format!("it = {element};"));
-    shader.line("}");
-    shader.line("right[e] = it;");
-    shader.line("}");
-    shader.line("workgroupBarrier();");
-    shader.line(format!("for (var t = 0u; t < {DEPTH}u; t++) {{"));
-    for at in 0..own {
-        shader.line(format!("let p{at} = left[(down + {at}u) * {DEPTH}u + t];"));
-        shader.line(format!("let q{at} = right[t * {tile}u + along + {at}u];"));
+    for it in [&left, &right] {
+        (0..it.n_reads(depth)).for_each(|at| shader.line(format!("var {}{at} = 0.0f;", it.array)));
     }
-    for at in 0..own * own {
-        shader.line(format!("s{at} += p{} * q{};", at / own, at % own));
+    shader.line(format!("let begin = part * {own}u;"));
+    shader.line(format!("let end = min({k}u, begin + {own}u);"));
+    // The next tile is on its way while this one is added up.
+    shader.line(format!("for (var t0 = begin; ; t0 += {depth}u) {{"));
+    shader.line("if (t0 < end) {");
+    let is_whole = k % depth == 0;
+    left.read(&mut shader, depth, is_whole, lhs);
+    right.read(&mut shader, depth, is_whole, rhs);
+    shader.line("}");
+    shader.line("if (t0 > begin) {");
+    shader.line(format!("for (var t = 0u; t < {depth}u; t++) {{"));
+    for at in 0..rows {
+        shader.line(format!("let p{at} = left[t * {}u + down + {}u];", left.pitch(), place(at)));
+    }
+    for at in 0..columns {
+        shader.line(format!("let q{at} = right[t * {}u + along + {}u];", right.pitch(), place(at)));
+    }
+    for at in 0..rows * columns {
+        shader.line(format!("s{at} += p{} * q{};", at / columns, at % columns));
     }
     shader.line("}");
+    shader.line("}");
+    shader.line("if (t0 >= end) { break; }");
+    shader.line("workgroupBarrier();");
+    left.keep(&mut shader, depth);
+    right.keep(&mut shader, depth);
     shader.line("workgroupBarrier();");
     shader.line("}");
-    for at in 0..own * own {
+    // One text of what follows, and not one for each element.
+    _ = writeln!(shader.globals, "var<private> sums: array<f32, {}>;", rows * columns);
+    for at in 0..rows * columns {
+        shader.line(format!("sums[{at}] = s{at};"));
+    }
+    shader.line(format!("for (var at = 0u; at < {}u; at++) {{", rows * columns));
+    let offset = |of: &str, n: usize| match n {
+        8 => format!("{of} / 4u * {}u + {of} % 4u", 4 * SIDE),
+        _ => of.to_owned(),
+    };
+    shader.line(format!("let row = at / {columns}u;"));
+    shader.line(format!("let column = at % {columns}u;"));
+    shader.line(format!("let y = top + down + {};", offset("row", rows)));
+    shader.line(format!("let x = start + along + {};", offset("column", columns)));
+    shader.line(format!("if (y < {m}u && x < {n}u) {{"));
+    shader.line("let sum = sums[at];");
+    parts.store(&mut shader, store);
+    shader.line("}");
+    shader.line("}");
+    let groups = [n.div_ceil(right.tile), m.div_ceil(left.tile), batch * n_parts];
+    let groups = groups.map(|it| u32::try_from(it).unwrap_or(u32::MAX));
+    let mut dispatches = vec![cx.dispatch(shader, [(SIDE * SIDE) as u32, 1, 1], groups)?];
+    dispatches.extend(parts.joined(cx, sizes, store)?);
+    Ok(dispatches)
+}
+
+/// Invocations of a workgroup of [`columns`] that share the terms of a column.
+const SLICES: usize = 4;
+
+/// Few rows, of a right factor whose columns lie beside each other: an invocation for each column and a part of its terms.
+fn columns(cx: &mut Lowering<'_>, sizes: Sizes, Access { lhs, rhs, store, .. }: Access<'_>) -> Lowered {
+    let Sizes { batch, m, n, k } = sizes;
+    let (own, n_parts) = shared_terms(k, batch * n.div_ceil(ROW as usize), SLICES);
+    let parts = Parts::new(cx, sizes, n_parts)?;
+    let mut shader = Shader::default();
+    _ = writeln!(shader.globals, "var<workgroup> slices: array<f32, {}>;", m * SLICES * ROW as usize);
+    shader.line(format!("let z = group.y / {n_parts}u;"));
+    shader.line(format!("let part = group.y % {n_parts}u;"));
+    shader.line(format!("let x = group.x * {ROW}u + local.x % {ROW}u;"));
+    shader.line(format!("let slice = local.x / {ROW}u;"));
+    for y in 0..m {
+        shader.line(format!("var s{y} = 0.0f;"));
+    }
+    shader.line(format!("let end = min({k}u, (part + 1u) * {own}u);"));
+    shader.line(format!("if (x < {n}u) {{"));
+    shader.line(format!("for (var t = part * {own}u + slice; t < end; t += {SLICES}u) {{"));
+    let factor = rhs(&mut shader);
+    shader.line(format!("let factor = {factor};"));
+    for y in 0..m {
         shader.line("{");
-        shader.line(format!("let y = top + down + {}u;", at / own));
-        shader.line(format!("let x = start + along + {}u;", at % own));
-        shader.line(format!("let sum = s{at};"));
-        shader.line(format!("if (y < {m}u && x < {n}u) {{"));
-        (access.store)(&mut shader);
-        shader.line("}");
+        shader.line(format!("let y = {y}u;"));
+        let element = lhs(&mut shader);
+        shader.line(format!("s{y} += {element} * factor;"));
         shader.line("}");
     }
-    let groups = [n.div_ceil(tile), m.div_ceil(tile), batch].map(|it| u32::try_from(it).unwrap_or(u32::MAX));
-    Ok(vec![cx.dispatch(shader, [(SIDE * SIDE) as u32, 1, 1], groups)?])
+    shader.line("}");
+    shader.line("}");
+    for y in 0..m {
+        shader.line(format!("slices[({y}u * {SLICES}u + slice) * {ROW}u + local.x % {ROW}u] = s{y};"));
+    }
+    shader.line("workgroupBarrier();");
+    shader.line(format!("if (slice == 0u && x < {n}u) {{"));
+    shader.line(format!("for (var y = 0u; y < {m}u; y++) {{"));
+    shader.line("var sum = 0.0f;");
+    shader.line(format!(
+        "for (var s = 0u; s < {SLICES}u; s++) {{ sum += slices[(y * {SLICES}u + s) * {ROW}u + local.x]; }}"
+    ));
+    parts.store(&mut shader, store);
+    shader.line("}");
+    shader.line("}");
+    let groups = [n.div_ceil(ROW as usize), batch * n_parts, 1].map(|it| u32::try_from(it).unwrap_or(u32::MAX));
+    let mut dispatches = vec![cx.dispatch(shader, [ROW * SLICES as u32, 1, 1], groups)?];
+    dispatches.extend(parts.joined(cx, sizes, store)?);
+    Ok(dispatches)
 }
 
 /// A workgroup for each element.
@@ -209,6 +417,13 @@ impl Tail {
     }
 }
 
+/// Whether the next term of each factor is nearer than its next row or column.
+fn along_terms(lhs: &View, rhs: &View) -> [bool; 2] {
+    let last = |it: &View| [it.strides[it.strides.len() - 2], it.strides[it.strides.len() - 1]];
+    let ([row, term], [other_term, column]) = (last(lhs), last(rhs));
+    [term <= row, other_term < column]
+}
+
 pub(super) fn product(cx: &mut Lowering<'_>, it: &Product<TensorId>) -> Lowered {
     let [lhs, rhs, result] = [it.lhs, it.rhs, it.result].map(|it| cx.floats(it));
     let (lhs, rhs, result, tail) = (lhs?, rhs?, result?, Tail::of(cx, &it.epilogue)?);
@@ -218,6 +433,7 @@ pub(super) fn product(cx: &mut Lowering<'_>, it: &Product<TensorId>) -> Lowered 
         lhs: &mut |shader| shader.load(&lhs, &at(&lhs, "y", "t")),
         rhs: &mut |shader| shader.load(&rhs, &at(&rhs, "t", "x")),
         store: &mut |shader| tail.store(shader, &result, "x", &format!("y * {n}u + x")),
+        is_along_terms: along_terms(&lhs, &rhs),
     };
     tiled(cx, Sizes { batch: 1, m, n, k }, access)
 }
@@ -279,6 +495,7 @@ fn summed(
             let statement = shader.store(&result, &result.at(&places), &rounded(&value, result.dtype));
             shader.line(statement);
         },
+        is_along_terms: along_terms(&lhs, &rhs),
     };
     tiled(cx, Sizes { batch: 1, m, n, k: batch * k }, access)
 }
@@ -356,6 +573,7 @@ fn batched(
             let statement = shader.store(&result, &index, &rounded(&value, result.dtype));
             shader.line(statement);
         },
+        is_along_terms: along_terms(&lhs, &rhs),
     };
     tiled(cx, Sizes { batch: batch.iter().product(), m, n, k }, access)
 }

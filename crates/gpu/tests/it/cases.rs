@@ -120,6 +120,15 @@ const L: &[(DType, &[i64])] = &[(Int64, &[5, 7])];
 const I: &[(DType, &[i64])] = &[(Int32, &[5, 7])];
 const B: &[(DType, &[i64])] = &[(Bool, &[5, 7])];
 
+/// Products of so many terms that workgroups share them.
+pub(crate) const LONG_SUMS: &[Call] = &[
+    // Columns beside each other, of few rows, of which several workgroups share the terms.
+    ("aten.mm.default", &[Tensor(Float32, &[3, 400]), Tensor(Float32, &[400, 70])], &[(Float32, &[3, 70])]),
+    // Tiles of which several workgroups share the terms, the last of them fewer.
+    ("aten.mm.default", &[Tensor(Float32, &[40, 391]), Tensor(Float32, &[391, 21])], &[(Float32, &[40, 21])]),
+    ("aten.bmm.default", &[Tensor(Float32, &[2, 17, 260]), Tensor(Float32, &[2, 260, 33])], &[(Float32, &[2, 17, 33])]),
+];
+
 /// Calls of operators.
 pub(crate) const CALLS: &[Call] = &[
     ("aten.exp.default", &[MATRIX], F),
@@ -261,6 +270,12 @@ pub(crate) const CALLS: &[Call] = &[
     // Products.
     ("aten.mm.default", &[MATRIX, Tensor(Float32, &[53, 70])], &[(Float32, &[37, 70])]),
     ("aten.mm.default", &[Tensor(Float32, &[2, 130]), Tensor(Float32, &[130, 9])], &[(Float32, &[2, 9])]),
+    // The largest tiles.
+    (
+        "aten.bmm.default",
+        &[Tensor(Float32, &[33, 130, 20]), Tensor(Float32, &[33, 20, 257])],
+        &[(Float32, &[33, 130, 257])],
+    ),
     ("aten.bmm.default", &[Tensor(Float32, &[3, 9, 17]), Tensor(Float32, &[3, 17, 10])], &[(Float32, &[3, 9, 10])]),
     ("aten.mv.default", &[MATRIX, Tensor(Float32, &[53])], &[(Float32, &[37])]),
     ("aten.dot.default", &[Tensor(Float32, &[53]), Tensor(Float32, &[53])], &[(Float32, &[])]),

@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "a test tells why it does nothing")]
 
-use crate::cases::{Arg, Build, CALLS, fused, plan_of};
+use crate::cases::{Arg, Build, CALLS, LONG_SUMS, fused, plan_of};
 use std::sync::{Arc, OnceLock};
 use tracefx_core::{Bool8, Code, DType, Diagnostic, Dims, Result, Storage, Tensor, bf16, f16};
 use tracefx_exec::{Accelerator, BoundPlan, Executor, LOOP_STEPS};
@@ -95,6 +95,12 @@ fn tolerance(dtype: DType) -> (f64, f64) {
 
 #[track_caller]
 fn check(name: &str, plan: &Plan, positions_below: Option<i64>) {
+    check_sums(name, plan, positions_below, 1.0);
+}
+
+/// As `check`, of sums whose terms are so many times those of others.
+#[track_caller]
+fn check_sums(name: &str, plan: &Plan, positions_below: Option<i64>, n_terms: f64) {
     let Some(gpu) = gpu() else { return };
     let inputs: Vec<Tensor> = (0..plan.inputs.len()).map(|it| input(plan, it, positions_below)).collect();
     let expected = run(&mut bound(plan, None), &inputs).unwrap_or_else(|problem| panic!("{name}: {problem}"));
@@ -105,7 +111,8 @@ fn check(name: &str, plan: &Plan, positions_below: Option<i64>) {
             assert_eq!((got.dtype(), got.sizes()), (expected.dtype(), expected.sizes()), "{name}");
             let (relative, absolute) = tolerance(got.dtype());
             for (place, (a, b)) in numbers(got).into_iter().zip(numbers(expected)).enumerate() {
-                let is_near = a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= absolute + relative * b.abs();
+                let is_near =
+                    a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= n_terms * absolute + relative * b.abs();
                 assert!(is_near, "{name}, result {at}, element {place}: {a} instead of {b}");
             }
         }
@@ -121,6 +128,13 @@ fn calls_compute_what_the_kernels_compute() {
             &plan_of(*call),
             reads_positions.then_some(if call.0 == "aten.scatter.value" { 7 } else { 37 }),
         );
+    }
+}
+
+#[test]
+fn terms_that_workgroups_share_are_all_added() {
+    for call in LONG_SUMS {
+        check_sums(&format!("{} {:?}", call.0, call.1), &plan_of(*call), None, 4.0);
     }
 }
 
