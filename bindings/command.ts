@@ -21,7 +21,7 @@ export const VERBS: readonly Verb[] = [
   { name: "inspect", files: ["FILE"], options: ["decompose"], required: [] },
   { name: "run", files: ["FILE"], options: ["inputs", "outputs", "repeat", "mode", "precision", "device"], required: ["inputs", "outputs"] },
   { name: "explain", files: ["FILE"], options: ["inputs", "precision", "device"], required: ["inputs"] },
-  { name: "profile", files: ["FILE"], options: ["inputs", "precision", "repeat", "trace"], required: ["inputs"] },
+  { name: "profile", files: ["FILE"], options: ["inputs", "precision", "device", "repeat", "trace"], required: ["inputs"] },
   { name: "convert", files: ["INPUT", "OUTPUT"], options: ["decompose", "to"], required: [] },
   { name: "compile", files: ["INPUT", "OUTPUT"], options: ["inputs", "precision"], required: [] },
   { name: "joint", files: ["INPUT", "OUTPUT"], options: ["loss-index", "to"], required: [] },
@@ -69,7 +69,7 @@ Options:
   --repeat N             run, profile: runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run
   --mode MODE            run: plan, the default: steps, memory and constant weights are made ready in the first run; or interpret, node by node
   --precision PRECISION  run, explain, profile, compile: fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives
-  --device DEVICE        run, explain: cpu, the default; or gpu, for the native command: what has no shader runs on the CPU
+  --device DEVICE        run, explain, profile: cpu, the default; or gpu, for the native command: what has no shader runs on the CPU
   --trace FILE           profile: where the steps go in Chrome's trace format, which chrome://tracing and Perfetto open
   --to FORMAT            convert, joint: pt2 or fxg, where the ending of OUTPUT does not say it
   --loss-index N         joint: which of the results of the graph is the loss: 0 is the first, and the default

@@ -15,7 +15,32 @@ constants: number,
 /**
  * Milliseconds of a run, where it was timed.
  */
-milliseconds: number | null, };
+milliseconds: number | null, 
+/**
+ * The device beside the CPU, where there is one and it was timed.
+ */
+device: DeviceReport | null, };
+
+/**
+ * A device beside the CPU, as fast as it was measured to be.
+ */
+export type DeviceReport = { 
+/**
+ * Its name.
+ */
+name: string, 
+/**
+ * Multiplications and additions of float32 in a second, at most; nothing of a device without a clock.
+ */
+flops: number | null, 
+/**
+ * Bytes in a second that a copy in its memory reads and writes; nothing of a device without a clock.
+ */
+bytes: number | null, 
+/**
+ * Whether it is a processor that does the work of the device: its times say nothing of devices.
+ */
+is_software: boolean, };
 
 /**
  * A step of a plan.

@@ -62,7 +62,7 @@ pub const VERBS: &[Verb] = &[
     Verb {
         name: "profile",
         files: &["FILE"],
-        options: &["inputs", "precision", "repeat", "trace"],
+        options: &["inputs", "precision", "device", "repeat", "trace"],
         required: &["inputs"],
         about: "runs the program, and shows how long each step takes",
     },

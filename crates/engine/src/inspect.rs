@@ -215,17 +215,17 @@ impl fmt::Display for Report {
 /// A line under the header and nothing else, as PyTorch's `print_tabular` has it.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-pub(crate) fn section<const N: usize>(
+pub(crate) fn section(
     f: &mut fmt::Formatter<'_>,
     title: &str,
-    header: &[&str; N],
-    rows: impl Iterator<Item = [String; N]>,
+    header: &[&str],
+    rows: impl Iterator<Item = impl AsRef<[String]>>,
     numeric: &[usize],
 ) -> fmt::Result {
     let mut table = Table::new();
     table.load_style(STYLE).set_header(header.iter().copied());
     for row in rows {
-        table.add_row(row.iter().map(|it| printable(it)));
+        table.add_row(row.as_ref().iter().map(|it| printable(it)));
     }
     for &column in numeric {
         if let Some(column) = table.column_mut(column) {

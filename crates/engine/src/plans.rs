@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tracefx_compile::{Precision, compile};
 use tracefx_core::{Code, Result, Tensor};
-use tracefx_exec::{Accelerator, BoundPlan, PartedPlan, Preparations, Watch, fits, plan};
+use tracefx_exec::{Accelerator, BoundPlan, PartedPlan, PlanDevice, Preparations, Watch, fits, plan};
 use tracefx_ir::{GraphModule, TensorMeta};
 use tracefx_ops::Value;
 use tracefx_plan::Plan;
@@ -145,6 +145,18 @@ impl Plans {
         self.give(&plan, instead_of, idle);
         let bound = BoundPlan::sharing(plan, executor.registry(), executor.kernels(), &self.preparations);
         Some(bound.map(PartedPlan::new))
+    }
+
+    /// Asks the device of a run that has ended, of a plan for inputs like these; nothing where there is none.
+    pub(crate) fn ask_device<T>(
+        &self,
+        inputs: &[Value<Tensor>],
+        ask: impl FnOnce(&mut dyn PlanDevice) -> T,
+    ) -> Option<T> {
+        let (plan, mut idle) = self.take(inputs)?;
+        let answer = idle.as_mut().and_then(BoundPlan::device).map(|it| ask(it));
+        self.give(&plan, None, idle);
+        answer
     }
 
     /// The plan for these inputs, and memory for it, if there are any.

@@ -5,7 +5,7 @@ use crate::passes::declared;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
-use tracefx_exec::Placement;
+use tracefx_exec::{Peak, Placement};
 use tracefx_plan::{Action, Buffer, Fused, Operand, Plan, Step, TensorId};
 use ts_rs::{Config, TS};
 
@@ -18,6 +18,21 @@ pub struct PlanReport {
     pub constants: u64,
     /// Milliseconds of a run, where it was timed.
     pub milliseconds: Option<f64>,
+    /// The device beside the CPU, where there is one and it was timed.
+    pub device: Option<DeviceReport>,
+}
+
+/// A device beside the CPU, as fast as it was measured to be.
+#[derive(Clone, Debug, PartialEq, Serialize, TS)]
+pub struct DeviceReport {
+    /// Its name.
+    pub name: String,
+    /// Multiplications and additions of float32 in a second, at most; nothing of a device without a clock.
+    pub flops: Option<f64>,
+    /// Bytes in a second that a copy in its memory reads and writes; nothing of a device without a clock.
+    pub bytes: Option<f64>,
+    /// Whether it is a processor that does the work of the device: its times say nothing of devices.
+    pub is_software: bool,
 }
 
 /// A step of a plan.
@@ -53,7 +68,12 @@ pub struct StepPlacement {
 /// The TypeScript of a report, with its documentation.
 pub fn plan_types() -> Vec<String> {
     let config = Config::new().with_large_int("number");
-    vec![declared::<PlanReport>(&config), declared::<StepRow>(&config), declared::<StepPlacement>(&config)]
+    vec![
+        declared::<PlanReport>(&config),
+        declared::<DeviceReport>(&config),
+        declared::<StepRow>(&config),
+        declared::<StepPlacement>(&config),
+    ]
 }
 
 impl PlanReport {
@@ -107,6 +127,7 @@ impl PlanReport {
             steps,
             constants: read.values().fold(0, |sum: u64, it| sum.saturating_add(*it)),
             milliseconds: None,
+            device: None,
         }
     }
 
@@ -129,6 +150,15 @@ impl PlanReport {
         self
     }
 
+    /// The same with the device that did steps, and how fast it is at most.
+    #[must_use]
+    pub(crate) fn with_device(mut self, name: String, peak: Option<Peak>) -> Self {
+        let is_software = peak.is_some_and(|it| it.is_software);
+        self.device =
+            Some(DeviceReport { name, flops: peak.map(|it| it.flops), bytes: peak.map(|it| it.bytes), is_software });
+        self
+    }
+
     /// How many steps the device does, and what the others are for; nothing where there is none.
     fn placed(&self) -> Option<String> {
         let placements: Vec<&StepPlacement> = self.steps.iter().filter_map(|it| it.placement.as_ref()).collect();
@@ -140,6 +170,16 @@ impl PlanReport {
                 "\n{n_device} steps on the device, {n_cpu} on the CPU; {up} bytes up, {down} bytes down between them"
             )
         })
+    }
+
+    /// The part of its fastest that the device reaches in a step: of its multiplications or of its memory, whichever is more. Nothing of
+    /// a step of the CPU.
+    fn of_peak(&self, step: &StepRow) -> Option<f64> {
+        let DeviceReport { flops, bytes, .. } = self.device.as_ref()?;
+        let seconds = step.milliseconds.filter(|it| *it > 0.0)? / 1e3;
+        step.placement.as_ref().filter(|it| it.reason.is_none())?;
+        let part = |amount: u64, peak: &Option<f64>| peak.map_or(0.0, |it| amount as f64 / seconds / it);
+        Some(part(step.flops, flops).max(part(step.bytes, bytes))).filter(|_| flops.is_some() || bytes.is_some())
     }
 
     /// The steps as events of Chrome's trace format, which `chrome://tracing` and Perfetto open: a JSON object.
@@ -222,6 +262,25 @@ fn flops(plan: &Plan, action: &Action) -> u64 {
     }
 }
 
+impl fmt::Display for DeviceReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        match self.flops.zip(self.bytes) {
+            Some((flops, bytes)) => {
+                write!(f, ": at most {:.0} GFLOP/s and {:.0} GB/s, as measured now", flops / 1e9, bytes / 1e9)?;
+            }
+            None => {
+                f.write_str(": it has no clock, so that the times of its steps are those until it was told of them")?
+            }
+        }
+        f.write_str(if self.is_software {
+            "\nit is a processor that does the work of a GPU: its times mean nothing for one"
+        } else {
+            ""
+        })
+    }
+}
+
 impl fmt::Display for PlanReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = |amount: u64, milliseconds: f64| format!("{:.1}", amount as f64 / (milliseconds * 1e6).max(1e-9));
@@ -231,11 +290,15 @@ impl fmt::Display for PlanReport {
                     let time = it.milliseconds.unwrap_or_default();
                     let flops = if it.flops == 0 { String::new() } else { rate(it.flops, time) };
                     let share = format!("{:.1}", 100.0 * time / all.max(1e-9));
+                    let of_peak = self.of_peak(it).map_or_else(String::new, |it| format!("{:.0}", 100.0 * it));
                     let (time, bytes) = (format!("{time:.3}"), rate(it.bytes, time));
-                    [at.to_string(), it.step.clone(), it.node.clone(), it.result.clone(), time, share, flops, bytes]
+                    let (step, node, result) = (it.step.clone(), it.node.clone(), it.result.clone());
+                    [at.to_string(), step, node, result, time, share, flops, bytes, of_peak]
                 });
-                let header = ["", "step", "node", "result", "ms", "%", "GFLOP/s", "GB/s"];
-                section(f, "steps", &header, rows, &[0, 4, 5, 6, 7])?;
+                let header = ["", "step", "node", "result", "ms", "%", "GFLOP/s", "GB/s", "% of peak"];
+                let n_columns = if self.device.is_some() { 9 } else { 8 };
+                let rows = rows.map(|it| it.into_iter().take(n_columns).collect::<Vec<_>>());
+                section(f, "steps", &header[..n_columns], rows, &[0, 4, 5, 6, 7, 8])?;
                 let mut sums: BTreeMap<&str, (usize, f64)> = BTreeMap::new();
                 for step in &self.steps {
                     let sum = sums.entry(&step.step).or_default();
@@ -248,7 +311,12 @@ impl fmt::Display for PlanReport {
                     [step.to_owned(), n.to_string(), format!("{time:.3}"), share]
                 });
                 section(f, "by kind", &["step", "steps", "ms", "%"], rows, &[1, 2, 3])?;
-                write!(f, "{} steps in {all:.3} ms", self.steps.len())
+                write!(f, "{} steps in {all:.3} ms", self.steps.len())?;
+                f.write_str(&self.placed().unwrap_or_default())?;
+                match &self.device {
+                    Some(device) => write!(f, "\n{device}"),
+                    None => Ok(()),
+                }
             }
             None => {
                 let rows = self.steps.iter().enumerate().map(|(at, it)| {
@@ -309,10 +377,13 @@ impl StepTimes {
         }
     }
 
-    /// The run has ended.
-    pub(crate) fn end(&mut self, now: f64) {
+    /// The run has ended. What a device has timed of its steps counts in the place of how long they took to tell it.
+    pub(crate) fn end(&mut self, now: f64, on_device: &[Option<f64>]) {
         self.stop(now);
-        let current = std::mem::take(&mut self.current);
+        let mut current = std::mem::take(&mut self.current);
+        for (time, known) in current.iter_mut().zip(on_device) {
+            *time = known.unwrap_or(*time);
+        }
         if self.shortest.is_empty() {
             self.shortest = current;
         } else {

@@ -219,7 +219,8 @@ impl Runner {
         Ok(self.explain(inputs)?.with_times(milliseconds))
     }
 
-    /// Runs the program so many times by its plan, after a first time which makes it ready, and tells what each step took.
+    /// Runs the program so many times by its plan, after a first time which makes it ready, and tells what each step took: those of a
+    /// device by its own clock, where it has one, and else until they were told it.
     ///
     /// ```
     /// use tracefx_core::Tensor;
@@ -247,14 +248,21 @@ impl Runner {
         let now = || start.elapsed().as_secs_f64() * 1e3;
         self.run(inputs)?;
         let mut steps = StepTimes::default();
+        self.plans.ask_device(inputs, |it| it.set_timed(true));
         for _ in 0..times.max(1) {
             self.run_watched(inputs, &mut |done, _| {
                 steps.begin(done, now());
                 Ok(())
             })?;
-            steps.end(now());
+            let on_device = self.plans.ask_device(inputs, |it| it.step_times()).unwrap_or_default();
+            steps.end(now(), &on_device);
         }
-        self.explain_timed(inputs, steps.shortest())
+        self.plans.ask_device(inputs, |it| it.set_timed(false));
+        let report = self.explain_timed(inputs, steps.shortest())?;
+        match &self.plans.accelerator {
+            Some(device) => Ok(report.with_device(device.name(), device.peak()?)),
+            None => Ok(report),
+        }
     }
 
     /// Calls the program on the user's inputs, flattened, and gives back the user's outputs, flattened. An input that the

@@ -41,8 +41,8 @@ pub use kernels::{HostKernel, Kernel, Kernels, Prepare, PrepareFused, Prepared, 
 pub use lower::{GraphTracer, Tracer, lower};
 pub use note_values::{note_values, propagate_node};
 pub use plan::{
-    Accelerator, BoundPlan, Memory, PartedPlan, Placement, PlanDevice, Preparations, check_output, check_output_count,
-    fits, plan, view_of,
+    Accelerator, BoundPlan, Memory, PartedPlan, Peak, Placement, PlanDevice, Preparations, check_output,
+    check_output_count, fits, plan, view_of,
 };
 pub use pointwise::{Binding, ElementFunction, Target, element_function};
 pub use propagate::{infer, known_values, propagate};

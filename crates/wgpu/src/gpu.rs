@@ -1,14 +1,19 @@
 //! The adapter and its device: what they can do, what was compiled for them, and what they refuse.
 
+use crate::clock::peak;
 use crate::run::PlanOnGpu;
 use rustc_hash::FxHashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_exec::{Accelerator, Placement, PlanDevice};
+use tracefx_exec::{Accelerator, Peak, Placement, PlanDevice};
 use tracefx_gpu::{Limits, Program, Work, lower};
 use tracefx_ops::{Op, Registry};
 use tracefx_plan::Plan;
+
+/// What takes longer has failed.
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A GPU. A clone shares it.
 #[derive(Clone)]
@@ -19,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) device: wgpu::Device,
     pub(crate) queue: wgpu::Queue,
     limits: Limits,
+    /// Whether the device has a clock.
+    pub(crate) has_clock: bool,
     pipelines: Mutex<FxHashMap<PipelineKey, Arc<Pipeline>>>,
     /// Why the device was lost.
     lost: Arc<Mutex<Option<String>>>,
@@ -66,7 +73,9 @@ impl Gpu {
             buffer_bytes: required_limits.max_storage_buffer_binding_size.min(required_limits.max_buffer_size),
             workgroups: required_limits.max_compute_workgroups_per_dimension,
         };
-        let descriptor = wgpu::DeviceDescriptor { required_limits, ..wgpu::DeviceDescriptor::default() };
+        let required_features = adapter.features() & wgpu::Features::TIMESTAMP_QUERY;
+        let descriptor =
+            wgpu::DeviceDescriptor { required_features, required_limits, ..wgpu::DeviceDescriptor::default() };
         let device = pollster::block_on(adapter.request_device(&descriptor));
         let (device, queue) = device.map_err(|problem| failed(&problem.to_string()))?;
         let lost = Arc::new(Mutex::new(None));
@@ -80,7 +89,8 @@ impl Gpu {
             *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(problem.to_string());
         }));
         let info = adapter.get_info();
-        Ok(Gpu(Arc::new(Shared { info, device, queue, limits, pipelines: Mutex::default(), lost })))
+        let has_clock = !required_features.is_empty();
+        Ok(Gpu(Arc::new(Shared { info, device, queue, limits, has_clock, pipelines: Mutex::default(), lost })))
     }
 
     /// Whether it is a processor that does the work of a GPU, whose times mean nothing.
@@ -130,6 +140,10 @@ impl Accelerator for Gpu {
         };
         program.steps.iter().map(placement).collect()
     }
+
+    fn peak(&self) -> Result<Option<Peak>> {
+        self.0.guarded(|| peak(self))?
+    }
 }
 
 impl Shared {
@@ -157,6 +171,26 @@ impl Shared {
             Some(why) => Err(failed(&format!("it was lost: {why}"))),
             None => Ok(()),
         }
+    }
+
+    /// Waits for the device, and reads the first bytes of a buffer that can be mapped.
+    pub(crate) fn read<T>(
+        &self,
+        staging: &wgpu::Buffer,
+        n_bytes: u64,
+        body: impl FnOnce(&[u8]) -> Result<T>,
+    ) -> Result<T> {
+        let (sender, receiver) = mpsc::channel();
+        staging.map_async(wgpu::MapMode::Read, 0..n_bytes, move |result| _ = sender.send(result));
+        let poll = wgpu::PollType::Wait { submission_index: None, timeout: Some(TIMEOUT) };
+        self.device.poll(poll).map_err(|problem| failed(&problem.to_string()))?;
+        let mapped = receiver.recv().map_err(|_| failed("it answers no more"))?;
+        mapped.map_err(|problem| failed(&problem.to_string()))?;
+        let range = staging.get_mapped_range(0..n_bytes).map_err(|problem| failed(&problem.to_string()))?;
+        let result = body(&range);
+        drop(range);
+        staging.unmap();
+        result
     }
 
     /// A module as a pipeline, compiled once.

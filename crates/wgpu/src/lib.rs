@@ -12,6 +12,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod clock;
 mod gpu;
 mod run;
 

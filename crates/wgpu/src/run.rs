@@ -1,16 +1,13 @@
 //! A plan on the GPU: its buffers, which stay from run to run, and its runs.
 
-use crate::gpu::{Gpu, Pipeline, failed};
+use crate::clock::Clock;
+use crate::gpu::{Gpu, Pipeline};
 use std::fmt;
-use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::sync::Arc;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_exec::{Memory, PlanDevice};
 use tracefx_gpu::{Place, Program, Work, narrowed, widened, words};
 use tracefx_plan::BufferId;
-
-/// A run that takes longer has failed.
-const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A dispatch with what it is given.
 struct Ready {
@@ -33,6 +30,10 @@ pub(crate) struct PlanOnGpu {
     has_ended: bool,
     /// What is told the device with the next submission.
     encoder: Option<wgpu::CommandEncoder>,
+    /// Steps that it is told before anything else.
+    waiting: Vec<usize>,
+    /// What times the steps.
+    clock: Option<Clock>,
 }
 
 impl PlanOnGpu {
@@ -74,7 +75,18 @@ impl PlanOnGpu {
             steps.push(ready);
         }
         let versions = vec![None; program.constants.len()];
-        Ok(PlanOnGpu { gpu, program, buffers, staging, steps, versions, has_ended: true, encoder: None })
+        Ok(PlanOnGpu {
+            gpu,
+            program,
+            buffers,
+            staging,
+            steps,
+            versions,
+            has_ended: true,
+            encoder: None,
+            waiting: Vec::new(),
+            clock: None,
+        })
     }
 
     fn place(&self, buffer: BufferId) -> Result<Place> {
@@ -82,12 +94,15 @@ impl PlanOnGpu {
         place.ok_or_else(|| Diagnostic::new(Code::Internal, "a buffer of the plan has no place on the GPU"))
     }
 
+    /// What is told the device behind all steps until now.
     fn encoder(&mut self) -> &mut wgpu::CommandEncoder {
+        self.flush();
         let device = &self.gpu.0.device;
-        self.encoder.get_or_insert_with(|| device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default()))
+        self.encoder.get_or_insert_with(|| encoder(device))
     }
 
     fn submit(&mut self) {
+        self.flush();
         if let Some(encoder) = self.encoder.take() {
             self.gpu.0.queue.submit([encoder.finish()]);
         }
@@ -103,11 +118,16 @@ impl PlanOnGpu {
         let bytes = storage.read();
         let what = || Diagnostic::new(Code::InputType, "the plan was made for an input of more memory");
         let bytes = bytes.bytes().get(..n_bytes).ok_or_else(what)?;
-        let mut wide = vec![0; place.n_elements * words(place.dtype).unwrap_or(1) * 4];
-        widened(bytes, place.dtype, &mut wide);
         // What is written so comes before all that is submitted later.
         self.submit();
-        self.gpu.0.queue.write_buffer(&self.buffers[place.buffer.0 as usize], 0, &wide);
+        let buffer = &self.buffers[place.buffer.0 as usize];
+        if place.dtype.size() >= 4 {
+            self.gpu.0.queue.write_buffer(buffer, 0, bytes);
+        } else {
+            let mut wide = vec![0; place.n_elements * words(place.dtype).unwrap_or(1) * 4];
+            widened(bytes, place.dtype, &mut wide);
+            self.gpu.0.queue.write_buffer(buffer, 0, &wide);
+        }
         Ok(())
     }
 
@@ -116,17 +136,7 @@ impl PlanOnGpu {
         let (from, staging) = (self.buffers[buffer].clone(), self.staging.clone());
         self.encoder().copy_buffer_to_buffer(&from, 0, &staging, 0, n_bytes);
         self.submit();
-        let (sender, receiver) = mpsc::channel();
-        staging.map_async(wgpu::MapMode::Read, 0..n_bytes, move |result| _ = sender.send(result));
-        let poll = wgpu::PollType::Wait { submission_index: None, timeout: Some(TIMEOUT) };
-        self.gpu.0.device.poll(poll).map_err(|problem| failed(&problem.to_string()))?;
-        let mapped = receiver.recv().map_err(|_| failed("it answers no more"))?;
-        mapped.map_err(|problem| failed(&problem.to_string()))?;
-        let range = staging.get_mapped_range(0..n_bytes).map_err(|problem| failed(&problem.to_string()))?;
-        let result = body(&range);
-        drop(range);
-        staging.unmap();
-        result
+        self.gpu.0.read(&staging, n_bytes, body)
     }
 
     fn download(&mut self, buffer: BufferId, memory: &mut Memory<'_>) -> Result<()> {
@@ -154,6 +164,7 @@ impl PlanOnGpu {
 
     fn try_begin(&mut self, memory: &mut Memory<'_>) -> Result<()> {
         self.encoder = None;
+        self.waiting.clear();
         if !std::mem::replace(&mut self.has_ended, false) {
             self.versions.fill(None);
         }
@@ -187,18 +198,32 @@ impl PlanOnGpu {
             let buffer = self.buffers[place.buffer.0 as usize].clone();
             self.encoder().clear_buffer(&buffer, 0, None);
         }
-        let ready = std::mem::take(&mut self.steps[at]);
-        if !ready.is_empty() {
-            let mut pass = self.encoder().begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            for it in &ready {
-                pass.set_pipeline(&it.pipeline.pipeline);
-                pass.set_bind_group(0, &it.group, &[]);
-                let [x, y, z] = it.workgroups;
-                pass.dispatch_workgroups(x, y, z);
+        if !self.steps[at].is_empty() {
+            if self.clock.is_some() {
+                self.flush();
             }
+            self.waiting.push(at);
         }
-        self.steps[at] = ready;
         Ok(is_device)
+    }
+
+    /// Tells the steps that wait for it, which are one pass.
+    fn flush(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        let Some(first) = waiting.first() else { return };
+        let (steps, clock) = (std::mem::take(&mut self.steps), self.clock.take());
+        let timestamp_writes = clock.as_ref().and_then(|it| it.around(*first));
+        let device = &self.gpu.0.device;
+        let encoder = self.encoder.get_or_insert_with(|| encoder(device));
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes });
+        for it in waiting.iter().flat_map(|at| &steps[*at]) {
+            pass.set_pipeline(&it.pipeline.pipeline);
+            pass.set_bind_group(0, &it.group, &[]);
+            let [x, y, z] = it.workgroups;
+            pass.dispatch_workgroups(x, y, z);
+        }
+        drop(pass);
+        (self.steps, self.clock) = (steps, clock);
     }
 
     fn try_end(&mut self, memory: &mut Memory<'_>) -> Result<()> {
@@ -229,6 +254,10 @@ impl PlanOnGpu {
     }
 }
 
+fn encoder(device: &wgpu::Device) -> wgpu::CommandEncoder {
+    device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default())
+}
+
 /// A buffer that the CPU reads.
 fn staging(device: &wgpu::Device, size: u64) -> wgpu::Buffer {
     device.create_buffer(&wgpu::BufferDescriptor {
@@ -250,6 +279,18 @@ impl PlanDevice for PlanOnGpu {
 
     fn end(&mut self, memory: &mut Memory<'_>) -> Result<()> {
         self.guarded(|it| it.try_end(memory))
+    }
+
+    fn set_timed(&mut self, is_timed: bool) {
+        self.clock = (is_timed && self.gpu.0.has_clock).then(|| Clock::new(&self.gpu, self.steps.len()));
+    }
+
+    fn step_times(&mut self) -> Vec<Option<f64>> {
+        let is_done: Vec<bool> = self.steps.iter().map(|it| !it.is_empty()).collect();
+        let times = self.clock.as_ref().map(|clock| self.gpu.0.guarded(|| clock.times()));
+        // Who times steps is told what went wrong by the next run.
+        let times = times.and_then(|it| it.and_then(|it| it).ok()).unwrap_or_default();
+        is_done.into_iter().zip(times).map(|(is_done, time)| time.filter(|_| is_done)).collect()
     }
 }
 

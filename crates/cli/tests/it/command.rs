@@ -156,6 +156,15 @@ fn a_program_runs_on_the_gpu() {
     assert!(fs::remove_file(&output).is_ok());
     let report = stdout(&["explain", text(&file), "--inputs", text(&inputs), "--device", "gpu"]);
     assert!(report.contains(" steps on the device, 0 on the CPU; "), "{report}");
+    let profile = ["profile", text(&file), "--inputs", text(&inputs), "--device", "gpu", "--repeat", "2"];
+    let report = stdout(&profile);
+    assert!(report.contains("% of peak") && report.contains(" GB/s, as measured now"), "{report}");
+    let report: serde_json::Value = serde_json::from_str(&stdout(&[&profile[..], &["--json"]].concat())).unwrap();
+    assert!(
+        report["device"]["flops"].as_f64() > Some(1e6) && report["device"]["bytes"].as_f64() > Some(1e6),
+        "{report}"
+    );
+    assert!(report["steps"].as_array().unwrap().iter().all(|it| it["milliseconds"].as_f64() > Some(0.0)), "{report}");
     assert_eq!(tracefx(&["explain", text(&file), "--inputs", text(&inputs), "--device", "tpu"]).status.code(), Some(2));
     // Results to the bit are no GPU's.
     let strict = ["explain", text(&file), "--inputs", text(&inputs), "--device", "gpu", "--precision", "strict"];

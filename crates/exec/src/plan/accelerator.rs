@@ -18,6 +18,25 @@ pub trait Accelerator: fmt::Debug + Send + Sync {
 
     /// Who does each step of a plan.
     fn placements(&self, plan: &Plan, registry: &Registry) -> Vec<Placement>;
+
+    /// How fast it is at most, measured now; nothing where it has no clock.
+    ///
+    /// # Errors
+    /// What the device refuses.
+    fn peak(&self) -> Result<Option<Peak>> {
+        Ok(None)
+    }
+}
+
+/// How fast a device is at most.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Peak {
+    /// Multiplications and additions of float32 in a second.
+    pub flops: f64,
+    /// Bytes in a second that a copy in its memory reads and writes.
+    pub bytes: f64,
+    /// Whether it is a processor that does the work of the device, so that times say nothing of devices.
+    pub is_software: bool,
 }
 
 /// Who does a step, and what crosses between the CPU and the device before it.
@@ -53,4 +72,12 @@ pub trait PlanDevice: fmt::Debug + Send {
     /// # Errors
     /// As [`PlanDevice::step`].
     fn end(&mut self, memory: &mut Memory<'_>) -> Result<()>;
+
+    /// Whether runs are timed from now on, where the device has a clock.
+    fn set_timed(&mut self, _is_timed: bool) {}
+
+    /// Milliseconds on the device of each step that it did in the last run, if that was timed and has ended.
+    fn step_times(&mut self) -> Vec<Option<f64>> {
+        Vec::new()
+    }
 }

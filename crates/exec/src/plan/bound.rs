@@ -209,6 +209,11 @@ impl BoundPlan {
         self
     }
 
+    /// The device that does some of the steps.
+    pub fn device(&mut self) -> Option<&mut (dyn PlanDevice + 'static)> {
+        self.device.as_deref_mut()
+    }
+
     /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
