@@ -15,6 +15,8 @@ use tracefx_plan::{Attention, TensorId};
 const BLOCK: usize = 64;
 /// The rows of queries of a workgroup, which are the lanes of a vector.
 const LANES: usize = 4;
+/// Features and keys that are read at once; a block is a multiple of them.
+const UNROLLED: usize = 8;
 /// The most features of a query, of which the workgroup keeps those of all its rows.
 const MOST_FEATURES: usize = 768;
 /// The most values of a row: an invocation keeps one of each so many.
@@ -84,8 +86,17 @@ pub(super) fn attention(cx: &mut Lowering<'_>, it: &Attention<TensorId>) -> Lowe
         shader.line("var score = lowest;");
         shader.line("if (x < n_seen) {");
         shader.line("var product = vec4<f32>();");
+        // Several are on their way at once.
+        let whole = e / UNROLLED * UNROLLED;
+        shader.line(format!("for (var f = 0u; f < {whole}u; f += {UNROLLED}u) {{"));
+        for ahead in 0..UNROLLED {
+            let factor = shader.load(&key, &at(&key, ["x", &format!("(f + {ahead}u)")]));
+            shader.line(format!("let k{ahead} = {factor};"));
+        }
+        (0..UNROLLED).for_each(|ahead| shader.line(format!("product += features[f + {ahead}u] * k{ahead};")));
+        shader.line("}");
         let factor = shader.load(&key, &at(&key, ["x", "f"]));
-        shader.line(format!("for (var f = 0u; f < {e}u; f++) {{ product += features[f] * {factor}; }}"));
+        shader.line(format!("for (var f = {whole}u; f < {e}u; f++) {{ product += features[f] * {factor}; }}"));
         shader.line(format!("score = product * {};", float(it.scale as f32)));
         if let Some((mask, kind)) = &mask {
             let elements = rows.iter().map(|y| {
@@ -118,12 +129,18 @@ pub(super) fn attention(cx: &mut Lowering<'_>, it: &Attention<TensorId>) -> Lowe
             shader.line(format!("if (w{j} < {n_values}u) {{"));
             shader.line(format!("v{j} = v{j} * kept;"));
             let name = format!("w{j}");
-            let element = shader.load(&value, &at(&value, ["(start + s)", &name]));
-            // A weight of zero hides what is not a number behind it, as keys that do not count.
-            shader.line(format!(
-                "for (var s = 0u; s < end; s++) {{ let weight = weights[s]; \
-                 v{j} += select(weight * {element}, vec4<f32>(), weight == vec4<f32>()); }}"
-            ));
+            // A weight of zero hides what is not a number behind it, as keys that do not count; that of keys behind the last is zero.
+            shader.line(format!("for (var s = 0u; s < end; s += {UNROLLED}u) {{"));
+            for ahead in 0..UNROLLED {
+                let place = format!("min(start + s + {ahead}u, {}u)", n_keys.saturating_sub(1));
+                let element = shader.load(&value, &at(&value, [&place, &name]));
+                shader.line(format!("let e{ahead} = {element};"));
+            }
+            for ahead in 0..UNROLLED {
+                shader.line(format!("let g{ahead} = weights[s + {ahead}u];"));
+                shader.line(format!("v{j} += select(g{ahead} * e{ahead}, vec4<f32>(), g{ahead} == vec4<f32>());"));
+            }
+            shader.line("}");
             shader.line("}");
         }
         shader.line("workgroupBarrier();");

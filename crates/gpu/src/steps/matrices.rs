@@ -33,7 +33,7 @@ pub(super) struct Access<'a> {
 
 /// The invocations of a workgroup, a square of this side.
 const SIDE: usize = 16;
-/// The invocations that add up the terms of one element.
+/// The columns of a workgroup, and the fewest invocations that share numbers.
 const ROW: u32 = 64;
 /// Products of fewer rows have no tiles.
 const FEW_ROWS: usize = 5;
@@ -318,19 +318,25 @@ fn columns(cx: &mut Lowering<'_>, sizes: Sizes, Access { lhs, rhs, store, .. }: 
     Ok(dispatches)
 }
 
+/// The invocations of a workgroup that share so many numbers, a power of two.
+pub(super) fn sharing(n: usize) -> u32 {
+    (n as u32 / 4).next_power_of_two().clamp(ROW, 4 * ROW)
+}
+
 /// A workgroup for each element.
 fn dots(cx: &mut Lowering<'_>, Sizes { batch, m, n, k }: Sizes, access: Access<'_>) -> Lowered {
     let n_elements = batch.checked_mul(m).and_then(|it| it.checked_mul(n)).ok_or("too many elements")?;
-    cx.for_each_row(n_elements, ROW, |_, shader| {
+    let size = sharing(k);
+    cx.for_each_row(n_elements, size, |_, shader| {
         shader.line(format!("let x = row % {n}u;"));
         shader.line(format!("let y = row / {n}u % {m}u;"));
         shader.line(format!("let z = row / {}u;", m * n));
         shader.line("var part = 0.0f;");
-        shader.line(format!("for (var t = local.x; t < {k}u; t += {ROW}u) {{"));
+        shader.line(format!("for (var t = local.x; t < {k}u; t += {size}u) {{"));
         let (lhs, rhs) = ((access.lhs)(shader), (access.rhs)(shader));
         shader.line(format!("part += {lhs} * {rhs};"));
         shader.line("}");
-        let sum = reduced(shader, "part", "f32", ROW, &|a, b| format!("{a} + {b}"));
+        let sum = reduced(shader, "part", "f32", size, &|a, b| format!("{a} + {b}"));
         shader.line("if (local.x == 0u) {");
         shader.line(format!("let sum = {sum};"));
         (access.store)(shader);
@@ -348,18 +354,23 @@ pub(super) fn reduced(
     join: &dyn Fn(&str, &str) -> String,
 ) -> String {
     let shared = format!("shared_{part}");
+    // Drivers lose bools in the memory of a workgroup: NVIDIA's gives others than were written.
+    let is_bool = register == "bool";
+    let stored = if is_bool { "u32" } else { register };
+    let kept = |it: &str| if is_bool { format!("select(0u, 1u, {it})") } else { it.to_owned() };
+    let read = |at: &str| if is_bool { format!("({shared}[{at}] != 0u)") } else { format!("{shared}[{at}]") };
     if !shader.globals.contains(&format!("> {shared}:")) {
-        _ = writeln!(shader.globals, "var<workgroup> {shared}: array<{register}, {size}>;");
+        _ = writeln!(shader.globals, "var<workgroup> {shared}: array<{stored}, {size}>;");
     }
     let result = format!("all_{part}");
-    let joined = join(&format!("{shared}[local.x]"), &format!("{shared}[local.x + step]"));
-    shader.line(format!("{shared}[local.x] = {part};"));
+    let joined = join(&read("local.x"), &read("local.x + step"));
+    shader.line(format!("{shared}[local.x] = {};", kept(part)));
     shader.line("workgroupBarrier();");
     shader.line(format!("for (var step = {}u; step > 0u; step >>= 1u) {{", size / 2));
-    shader.line(format!("if (local.x < step) {{ {shared}[local.x] = {joined}; }}"));
+    shader.line(format!("if (local.x < step) {{ {shared}[local.x] = {}; }}", kept(&joined)));
     shader.line("workgroupBarrier();");
     shader.line("}");
-    shader.line(format!("let {result} = {shared}[0];"));
+    shader.line(format!("let {result} = {};", read("0")));
     // Nobody writes the next parts before all have read.
     shader.line("workgroupBarrier();");
     result

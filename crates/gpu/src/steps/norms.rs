@@ -1,31 +1,29 @@
 //! Normalisations of rows: a workgroup for each row.
 
-use super::matrices::reduced;
+use super::matrices::{reduced, sharing};
 use super::pointwise::rounded;
 use crate::lower::{Lowered, Lowering};
 use crate::shader::{Shader, View, float};
 use tracefx_core::DType;
 use tracefx_plan::{Norm, NormStatistic, Operand, TensorId};
 
-/// The invocations for a row.
-const ROW: u32 = 64;
-
 pub(super) fn norm(cx: &mut Lowering<'_>, it: &Norm<TensorId>) -> Lowered {
     let (input, result) = (cx.floats(it.input)?, cx.floats(it.result)?);
     let weight = it.weight.map(|it| cx.floats(it)).transpose()?;
     let bias = it.bias.map(|it| cx.floats(it)).transpose()?;
     let (m, n) = (input.sizes[0], input.sizes[1]);
-    cx.for_each_row(m, ROW, |_, shader| {
+    let size = sharing(n);
+    cx.for_each_row(m, size, |_, shader| {
         let at = |view: &View| format!("{}u + row * {n}u + x", view.offset);
         let element = shader.load(&input, &at(&input));
         let mean = match it.statistic {
-            NormStatistic::Variance => mean(shader, "sum", n, &element),
+            NormStatistic::Variance => mean_of(shader, "sum", n, &element),
             NormStatistic::MeanSquare => "0.0f".to_owned(),
         };
         shader.line(format!("let middle = {mean};"));
         let square = mean_of(shader, "square", n, &format!("({element} - middle) * ({element} - middle)"));
         shader.line(format!("let factor = 1.0f / sqrt({square} + {});", float(it.eps as f32)));
-        shader.line(format!("for (var x = local.x; x < {n}u; x += {ROW}u) {{"));
+        shader.line(format!("for (var x = local.x; x < {n}u; x += {size}u) {{"));
         let mut value = format!("({element} - middle) * factor");
         if let Some(weight) = &weight {
             value = format!("{value} * {}", shader.load(weight, &weight.at(&["x".to_owned()])));
@@ -40,15 +38,12 @@ pub(super) fn norm(cx: &mut Lowering<'_>, it: &Norm<TensorId>) -> Lowered {
     })
 }
 
-fn mean(shader: &mut Shader, name: &str, n: usize, element: &str) -> String {
-    mean_of(shader, name, n, element)
-}
-
 /// The mean of `element` over all `x` below `n`.
 fn mean_of(shader: &mut Shader, name: &str, n: usize, element: &str) -> String {
+    let size = sharing(n);
     shader.line(format!("var {name} = 0.0f;"));
-    shader.line(format!("for (var x = local.x; x < {n}u; x += {ROW}u) {{ {name} += {element}; }}"));
-    let sum = reduced(shader, name, "f32", ROW, &|a, b| format!("{a} + {b}"));
+    shader.line(format!("for (var x = local.x; x < {n}u; x += {size}u) {{ {name} += {element}; }}"));
+    let sum = reduced(shader, name, "f32", size, &|a, b| format!("{a} + {b}"));
     format!("{sum} / {}", float(n as f32))
 }
 
@@ -103,7 +98,8 @@ fn batch(
     if momentum.is_some() && n < 2 {
         return Err("a variance of too few numbers".into());
     }
-    cx.for_each_row(rows.sizes[0], ROW, |_, shader| {
+    let size = sharing(n);
+    cx.for_each_row(rows.sizes[0], size, |_, shader| {
         let place = |view: &View| {
             let (mut places, mut below) = (Vec::new(), 1);
             for size in rows.sizes[1..].iter().rev().map(|it| it.max(&1)) {
@@ -122,7 +118,7 @@ fn batch(
             }
             (None, _, _) => return Err(other.into()),
             (Some(_), _, _) => {
-                let mean = self::mean(shader, "sum", n, &element);
+                let mean = mean_of(shader, "sum", n, &element);
                 shader.line(format!("let center = {mean};"));
                 let square = mean_of(shader, "square", n, &format!("({element} - center) * ({element} - center)"));
                 ("center".to_owned(), square)
@@ -149,7 +145,7 @@ fn batch(
             }
         }
         shader.line("}");
-        shader.line(format!("for (var x = local.x; x < {n}u; x += {ROW}u) {{"));
+        shader.line(format!("for (var x = local.x; x < {n}u; x += {size}u) {{"));
         let mut value = format!("({element} - middle) * factor");
         if let Some(weight) = &weight {
             value = format!("{value} * {}", shader.load(weight, &weight.at(&channel)));
@@ -199,7 +195,8 @@ fn rows(cx: &mut Lowering<'_>, is_group: bool, args: &[Operand], results: &[Tens
     } else {
         "x".to_owned()
     };
-    cx.for_each_row(n_rows, ROW, |_, shader| {
+    let size = sharing(n);
+    cx.for_each_row(n_rows, size, |_, shader| {
         let at = |view: &View| format!("{}u + row * {n}u + x", view.offset);
         let element = if is_dense {
             shader.load(&input, &at(&input))
@@ -213,7 +210,7 @@ fn rows(cx: &mut Lowering<'_>, is_group: bool, args: &[Operand], results: &[Tens
             places.reverse();
             shader.load(&input, &input.at(&places))
         };
-        let mean = mean(shader, "sum", n, &element);
+        let mean = mean_of(shader, "sum", n, &element);
         shader.line(format!("let middle = {mean};"));
         let square = mean_of(shader, "square", n, &format!("({element} - middle) * ({element} - middle)"));
         shader.line(format!("let factor = 1.0f / sqrt({square} + {});", float(*eps as f32)));
@@ -225,7 +222,7 @@ fn rows(cx: &mut Lowering<'_>, is_group: bool, args: &[Operand], results: &[Tens
             }
         }
         shader.line("}");
-        shader.line(format!("for (var x = local.x; x < {n}u; x += {ROW}u) {{"));
+        shader.line(format!("for (var x = local.x; x < {n}u; x += {size}u) {{"));
         let mut value = format!("({element} - middle) * factor");
         if let Some(weight) = &weight {
             value = format!("{value} * {}", shader.load(weight, &format!("{}u + {channel}", weight.offset)));

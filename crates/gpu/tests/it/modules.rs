@@ -24,6 +24,8 @@ pub(crate) fn check(program: &Program) {
         if let Err(problem) = validity {
             panic!("{}\n{text}", problem.emit_to_string(text));
         }
+        // NVIDIA's driver reads others from the memory of a workgroup than were written.
+        assert!(!text.contains("array<bool"), "{text}");
     }
 }
 
