@@ -31,6 +31,11 @@ outputs: number[],
  */
 constants: number[], 
 /**
+ * Of those that come down at the end, what the plan has changed of the program's own memory and does not give: it may stay on the device
+ * from run to run. Nothing where the CPU does a step, which would have to see it.
+ */
+kept: number[], 
+/**
  * What the data can break. A shader that finds it broken writes to the buffer of checks.
  */
 checks: number, 

@@ -28,7 +28,7 @@ fn on_gpu(runner: Runner) -> Result<Runner> {
     let mut known = GPU.lock().unwrap_or_else(PoisonError::into_inner);
     let gpu = match known.as_ref().filter(|it| !it.is_lost()) {
         Some(gpu) => gpu.clone(),
-        None => known.insert(Gpu::open()?).clone(),
+        None => known.insert(Gpu::open()?.keeping_state()).clone(),
     };
     Ok(runner.with_accelerator(Arc::new(gpu)))
 }

@@ -119,6 +119,7 @@ impl Session {
             "call" => answer_calls(&request, &self.library),
             "state" => {
                 let wanted = list(&request, "names")?;
+                self.runner()?.synchronize()?;
                 let state =
                     self.runner()?.state().filter(|(name, _)| wanted.iter().any(|it| it.as_str() == Some(name)));
                 let tensors: Vec<_> = state.map(|(name, tensor)| (name.to_string(), tensor.clone())).collect();

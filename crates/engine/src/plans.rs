@@ -4,7 +4,7 @@
 use crate::Library;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracefx_compile::{Precision, compile};
 use tracefx_core::{Code, Result, Tensor};
 use tracefx_exec::{Accelerator, BoundPlan, PartedPlan, PlanDevice, Preparations, Watch, fits, plan};
@@ -28,6 +28,8 @@ pub(crate) struct Plans {
     /// What they have made of weights.
     preparations: Preparations,
     known: Mutex<Vec<Planned>>,
+    /// The plan whose device has the program's own tensors as they are now, where the device keeps them; runs there follow one another.
+    holder: Mutex<Option<Arc<Plan>>>,
     /// Whether the module is one that is not planned.
     is_refused: AtomicBool,
 }
@@ -98,6 +100,13 @@ impl Plans {
         watch: &mut Watch<'_>,
     ) -> Option<Result<Value<Tensor>>> {
         let executor = library.executor();
+        let mut holder = self.holder();
+        // Another plan, and the CPU, read what is in memory.
+        if let Some(it) = holder.as_deref_mut().filter(|it| !it.as_ref().is_some_and(|plan| fits(plan, inputs)))
+            && let Err(problem) = self.bring_down(it)
+        {
+            return Some(Err(problem));
+        }
         let (plan, idle, instead_of) = self.find(module, library, inputs)?;
         let mut bound = match idle {
             Some(bound) => bound,
@@ -110,8 +119,40 @@ impl Plans {
                 }
             }
         };
-        let result = (!bound.writes_to(inputs)).then(|| bound.run_into(executor, inputs, outputs, loop_steps, watch));
+        holder = holder.filter(|_| bound.device().is_some_and(|it| it.keeps_state()));
+        let result = match bound.writes_to(inputs) {
+            false => Some(bound.run_into(executor, inputs, outputs, loop_steps, watch)),
+            true => bound.synchronize().err().map(Err),
+        };
+        if let Some(holder) = holder.as_deref_mut().filter(|_| matches!(result, Some(Ok(_)))) {
+            *holder = Some(Arc::clone(&plan));
+        }
         self.give(&plan, instead_of, Some(bound));
+        result
+    }
+
+    /// The plan whose device is ahead of memory, for the time of a run; nothing where the device keeps nothing.
+    fn holder(&self) -> Option<MutexGuard<'_, Option<Arc<Plan>>>> {
+        let keeps = self.accelerator.as_ref().is_some_and(|it| it.keeps_state());
+        keeps.then(|| self.holder.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Brings what a device keeps of the program's own tensors into their memory.
+    ///
+    /// # Errors
+    /// What the device refuses: the tensors are as they were then.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.holder().map_or(Ok(()), |mut it| self.bring_down(&mut it))
+    }
+
+    fn bring_down(&self, holder: &mut Option<Arc<Plan>>) -> Result<()> {
+        let Some(plan) = holder.take() else { return Ok(()) };
+        let mut idle = {
+            let mut plans = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            plans.iter_mut().find(|it| Arc::ptr_eq(&it.plan, &plan)).and_then(|it| it.idle.pop())
+        };
+        let result = idle.as_mut().map_or(Ok(()), BoundPlan::synchronize);
+        self.give(&plan, None, idle);
         result
     }
 

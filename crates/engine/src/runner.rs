@@ -159,6 +159,16 @@ impl Runner {
         self
     }
 
+    /// Brings what runs have changed of the program's own tensors from a device that keeps it ([`Accelerator::keeps_state`]) into their
+    /// memory. Before that, [`Runner::state`] and whoever else has the tensors see them as they were; runs that are not the device's bring it
+    /// by themselves.
+    ///
+    /// # Errors
+    /// What the device refuses, and `DeviceFailed` where it has lost them: the tensors are as they were when this was called last.
+    pub fn synchronize(&self) -> Result<()> {
+        self.plans.synchronize()
+    }
+
     /// Who does each step of the plan for inputs like these, where there is a device beside the CPU.
     ///
     /// # Errors

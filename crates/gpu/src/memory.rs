@@ -252,4 +252,10 @@ pub(crate) fn assign(plan: &Plan, candidates: &Candidates, temporaries: &[Tempor
     program.check_buffer.iter_mut().for_each(renumber);
     let is_read = |at: &usize| matches!(plan.buffers[*at], Buffer::Constant(_)) && program.places[*at].is_some();
     program.constants = (0..n_plan).filter(is_read).map(|it| BufferId(it as u32)).collect();
+    if program.count().1 == 0 {
+        let mut given = Vec::new();
+        plan.output.for_each_tensor(&mut |it| given.push(plan.tensor(it).buffer));
+        let is_kept = |it: &BufferId| program.constants.contains(it) && !given.contains(it);
+        program.kept = program.outputs.iter().copied().filter(is_kept).collect();
+    }
 }

@@ -34,6 +34,10 @@ pub struct Program {
     /// The constants that the device reads before anything has written to them.
     #[ts(type = "number[]")]
     pub constants: Vec<BufferId>,
+    /// Of those that come down at the end, what the plan has changed of the program's own memory and does not give: it may stay on the device
+    /// from run to run. Nothing where the CPU does a step, which would have to see it.
+    #[ts(type = "number[]")]
+    pub kept: Vec<BufferId>,
     /// What the data can break. A shader that finds it broken writes to the buffer of checks.
     #[serde(serialize_with = "counted")]
     #[ts(type = "number")]

@@ -20,7 +20,7 @@ impl Clock {
     /// A clock of a device that has one, for so many steps.
     pub(crate) fn new(gpu: &Gpu, n_steps: usize) -> Self {
         let n_steps = n_steps.clamp(1, MAX_STEPS);
-        let device = &gpu.0.device;
+        let device = &gpu.shared.device;
         let set = device.create_query_set(&wgpu::QuerySetDescriptor {
             label: None,
             ty: wgpu::QueryType::Timestamp,
@@ -46,7 +46,7 @@ impl Clock {
 
     /// Milliseconds of each step, as they were written last.
     pub(crate) fn times(&self) -> Result<Vec<Option<f64>>> {
-        let (shared, n) = (&self.gpu.0, 2 * self.n_steps as u32);
+        let (shared, n) = (&self.gpu.shared, 2 * self.n_steps as u32);
         let mut encoder = shared.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         encoder.resolve_query_set(&self.set, 0..n, &self.resolved, 0);
         encoder.copy_buffer_to_buffer(&self.resolved, 0, &self.staging, 0, 8 * u64::from(n));
@@ -84,7 +84,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 
 /// Measures the device: the shortest of a few runs, which grow until they take long enough to be timed.
 pub(crate) fn peak(gpu: &Gpu) -> Result<Option<Peak>> {
-    if !gpu.0.has_clock {
+    if !gpu.shared.has_clock {
         return Ok(None);
     }
     let n_flops = f64::from(1024 * 32);
@@ -101,7 +101,7 @@ const LONG_ENOUGH: f64 = 0.5;
 
 /// The most amount in a second, of a module of which an invocation does so much.
 fn fastest(gpu: &Gpu, text: &str, n_buffers: usize, amount: f64) -> Result<f64> {
-    let shared = &gpu.0;
+    let shared = &gpu.shared;
     let pipeline = shared.pipeline(text, (0..n_buffers).map(|it| it == 0).collect());
     let mut n_groups = 256u32;
     loop {

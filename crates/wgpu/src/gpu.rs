@@ -17,7 +17,10 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A GPU. A clone shares it.
 #[derive(Clone)]
-pub struct Gpu(pub(crate) Arc<Shared>);
+pub struct Gpu {
+    pub(crate) shared: Arc<Shared>,
+    keeps_state: bool,
+}
 
 pub(crate) struct Shared {
     info: wgpu::AdapterInfo,
@@ -90,33 +93,42 @@ impl Gpu {
         }));
         let info = adapter.get_info();
         let has_clock = !required_features.is_empty();
-        Ok(Gpu(Arc::new(Shared { info, device, queue, limits, has_clock, pipelines: Mutex::default(), lost })))
+        let shared = Shared { info, device, queue, limits, has_clock, pipelines: Mutex::default(), lost };
+        Ok(Gpu { shared: Arc::new(shared), keeps_state: false })
+    }
+
+    /// The same, with what runs change of a program's own tensors, such as a cache of keys and values, staying on the device, for plans that
+    /// it does whole: `tracefx_engine::Runner::synchronize` brings it down.
+    #[must_use]
+    pub fn keeping_state(mut self) -> Self {
+        self.keeps_state = true;
+        self
     }
 
     /// Whether it is a processor that does the work of a GPU, whose times mean nothing.
     pub fn is_software(&self) -> bool {
-        self.0.info.device_type == wgpu::DeviceType::Cpu
+        self.shared.info.device_type == wgpu::DeviceType::Cpu
     }
 
     /// Whether it does no more work: who opens it again gets another device.
     pub fn is_lost(&self) -> bool {
-        self.0.check_lost().is_err()
+        self.shared.check_lost().is_err()
     }
 
     /// What it can do at most.
     pub fn limits(&self) -> Limits {
-        self.0.limits
+        self.shared.limits
     }
 
     /// The program that it executes for a plan.
     pub fn program(&self, plan: &Plan, registry: &Registry) -> Program {
-        lower(plan, &self.0.limits, &|op| registry.get(op).is_none_or(Op::may_write))
+        lower(plan, &self.shared.limits, &|op| registry.get(op).is_none_or(Op::may_write))
     }
 }
 
 impl Accelerator for Gpu {
     fn name(&self) -> String {
-        format!("{} ({})", self.0.info.name, self.0.info.backend)
+        format!("{} ({})", self.shared.info.name, self.shared.info.backend)
     }
 
     fn prepare(&self, plan: &Plan, registry: &Registry) -> Result<Option<Box<dyn PlanDevice>>> {
@@ -124,7 +136,7 @@ impl Accelerator for Gpu {
         if program.count().0 == 0 {
             return Ok(None);
         }
-        let on_gpu = self.0.guarded(|| PlanOnGpu::new(self.clone(), program))??;
+        let on_gpu = self.shared.guarded(|| PlanOnGpu::new(self.clone(), program, self.keeps_state))??;
         Ok(Some(Box::new(on_gpu)))
     }
 
@@ -141,8 +153,12 @@ impl Accelerator for Gpu {
         program.steps.iter().map(placement).collect()
     }
 
+    fn keeps_state(&self) -> bool {
+        self.keeps_state
+    }
+
     fn peak(&self) -> Result<Option<Peak>> {
-        self.0.guarded(|| peak(self))?
+        self.shared.guarded(|| peak(self))?
     }
 }
 
@@ -252,6 +268,6 @@ pub(crate) fn failed(why: &str) -> Diagnostic {
 
 impl fmt::Debug for Gpu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Gpu").field(&self.0.info.name).finish()
+        f.debug_tuple("Gpu").field(&self.shared.info.name).finish()
     }
 }

@@ -1,7 +1,7 @@
 //! A plan on the GPU: its buffers, which stay from run to run, and its runs.
 
 use crate::clock::Clock;
-use crate::gpu::{Gpu, Pipeline};
+use crate::gpu::{Gpu, Pipeline, failed};
 use std::fmt;
 use std::sync::Arc;
 use tracefx_core::{Code, Diagnostic, Result};
@@ -26,6 +26,10 @@ pub(crate) struct PlanOnGpu {
     steps: Vec<Vec<Ready>>,
     /// The versions of the constants that are on the device.
     versions: Vec<Option<u64>>,
+    /// What stays on the device of what runs change of constants.
+    kept: Vec<BufferId>,
+    /// Whether constants have changed on the device since they came down last.
+    is_ahead: bool,
     /// Whether the last run has ended. One that was stopped may have changed constants on the device alone.
     has_ended: bool,
     /// What is told the device with the next submission.
@@ -37,8 +41,8 @@ pub(crate) struct PlanOnGpu {
 }
 
 impl PlanOnGpu {
-    pub(crate) fn new(gpu: Gpu, program: Program) -> Result<Self> {
-        let device = &gpu.0.device;
+    pub(crate) fn new(gpu: Gpu, program: Program, keeps_state: bool) -> Result<Self> {
+        let device = &gpu.shared.device;
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         let buffer = |size: u64, usage| {
             device.create_buffer(&wgpu::BufferDescriptor {
@@ -58,7 +62,7 @@ impl PlanOnGpu {
             if let Work::Device(dispatches) = &step.work {
                 for it in dispatches {
                     let text = &program.modules[it.module.0 as usize];
-                    let pipeline = gpu.0.pipeline(text, it.bindings.iter().map(|it| it.is_written).collect());
+                    let pipeline = gpu.shared.pipeline(text, it.bindings.iter().map(|it| it.is_written).collect());
                     let entry = |(at, it): (usize, &tracefx_gpu::Binding)| wgpu::BindGroupEntry {
                         binding: at as u32,
                         resource: buffers[it.buffer.0 as usize].as_entire_binding(),
@@ -75,6 +79,7 @@ impl PlanOnGpu {
             steps.push(ready);
         }
         let versions = vec![None; program.constants.len()];
+        let kept = if keeps_state { program.kept.clone() } else { Vec::new() };
         Ok(PlanOnGpu {
             gpu,
             program,
@@ -82,6 +87,8 @@ impl PlanOnGpu {
             staging,
             steps,
             versions,
+            kept,
+            is_ahead: false,
             has_ended: true,
             encoder: None,
             waiting: Vec::new(),
@@ -97,14 +104,14 @@ impl PlanOnGpu {
     /// What is told the device behind all steps until now.
     fn encoder(&mut self) -> &mut wgpu::CommandEncoder {
         self.flush();
-        let device = &self.gpu.0.device;
+        let device = &self.gpu.shared.device;
         self.encoder.get_or_insert_with(|| encoder(device))
     }
 
     fn submit(&mut self) {
         self.flush();
         if let Some(encoder) = self.encoder.take() {
-            self.gpu.0.queue.submit([encoder.finish()]);
+            self.gpu.shared.queue.submit([encoder.finish()]);
         }
     }
 
@@ -122,11 +129,11 @@ impl PlanOnGpu {
         self.submit();
         let buffer = &self.buffers[place.buffer.0 as usize];
         if place.dtype.size() >= 4 {
-            self.gpu.0.queue.write_buffer(buffer, 0, bytes);
+            self.gpu.shared.queue.write_buffer(buffer, 0, bytes);
         } else {
             let mut wide = vec![0; place.n_elements * words(place.dtype).unwrap_or(1) * 4];
             widened(bytes, place.dtype, &mut wide);
-            self.gpu.0.queue.write_buffer(buffer, 0, &wide);
+            self.gpu.shared.queue.write_buffer(buffer, 0, &wide);
         }
         Ok(())
     }
@@ -136,7 +143,7 @@ impl PlanOnGpu {
         let (from, staging) = (self.buffers[buffer].clone(), self.staging.clone());
         self.encoder().copy_buffer_to_buffer(&from, 0, &staging, 0, n_bytes);
         self.submit();
-        self.gpu.0.read(&staging, n_bytes, body)
+        self.gpu.shared.read(&staging, n_bytes, body)
     }
 
     fn download(&mut self, buffer: BufferId, memory: &mut Memory<'_>) -> Result<()> {
@@ -167,6 +174,7 @@ impl PlanOnGpu {
         self.waiting.clear();
         if !std::mem::replace(&mut self.has_ended, false) {
             self.versions.fill(None);
+            self.check_kept()?;
         }
         let constants = self.program.constants.clone();
         for (at, buffer) in constants.into_iter().enumerate() {
@@ -178,7 +186,7 @@ impl PlanOnGpu {
         if let Some(checks) = self.program.check_buffer {
             // Not by a command, which what goes up first would have to wait for.
             let zeros = vec![0; 12 * self.program.checks.len()];
-            self.gpu.0.queue.write_buffer(&self.buffers[checks.0 as usize], 0, &zeros);
+            self.gpu.shared.queue.write_buffer(&self.buffers[checks.0 as usize], 0, &zeros);
         }
         Ok(())
     }
@@ -213,7 +221,7 @@ impl PlanOnGpu {
         let Some(first) = waiting.first() else { return };
         let (steps, clock) = (std::mem::take(&mut self.steps), self.clock.take());
         let timestamp_writes = clock.as_ref().and_then(|it| it.around(*first));
-        let device = &self.gpu.0.device;
+        let device = &self.gpu.shared.device;
         let encoder = self.encoder.get_or_insert_with(|| encoder(device));
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes });
         for it in waiting.iter().flat_map(|at| &steps[*at]) {
@@ -228,27 +236,59 @@ impl PlanOnGpu {
 
     fn try_end(&mut self, memory: &mut Memory<'_>) -> Result<()> {
         self.check()?;
-        let outputs = self.program.outputs.clone();
-        outputs.into_iter().try_for_each(|it| self.download(it, memory))?;
-        self.submit();
-        // What came down is what is there.
-        let constants = self.program.constants.clone();
-        for (at, buffer) in constants.into_iter().enumerate() {
-            if self.program.outputs.contains(&buffer) {
-                self.versions[at] = Some(memory(buffer)?.version());
+        for buffer in self.program.outputs.clone() {
+            match self.kept.contains(&buffer) {
+                true => self.is_ahead = true,
+                false => self.download(buffer, memory)?,
             }
         }
+        self.submit();
+        self.note_versions(memory)?;
         self.has_ended = true;
+        Ok(())
+    }
+
+    /// What came down is what is there.
+    fn note_versions(&mut self, memory: &mut Memory<'_>) -> Result<()> {
+        for (version, buffer) in self.versions.iter_mut().zip(&self.program.constants) {
+            if self.program.outputs.contains(buffer) {
+                *version = Some(memory(*buffer)?.version());
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses once to go on where a run that did not end has changed what the device kept.
+    fn check_kept(&mut self) -> Result<()> {
+        match std::mem::take(&mut self.is_ahead) {
+            true => Err(failed("a run that did not end has lost the program's own tensors")
+                .note("they are as they were when they came down last")),
+            false => Ok(()),
+        }
+    }
+
+    fn try_release(&mut self, memory: &mut Memory<'_>) -> Result<()> {
+        if !self.has_ended {
+            return self.check_kept();
+        }
+        if !self.is_ahead {
+            return Ok(());
+        }
+        self.has_ended = false;
+        self.kept.clone().into_iter().try_for_each(|it| self.download(it, memory))?;
+        self.submit();
+        self.note_versions(memory)?;
+        (self.has_ended, self.is_ahead) = (true, false);
         Ok(())
     }
 
     /// Does something with the device, and tells what it refuses.
     fn guarded<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let gpu = self.gpu.clone();
-        let result = gpu.0.guarded(|| body(self)).and_then(|it| it);
+        let result = gpu.shared.guarded(|| body(self)).and_then(|it| it);
         if result.is_err() {
             // The other may be mapped.
-            self.staging = staging(&self.gpu.0.device, self.staging.size());
+            self.staging = staging(&self.gpu.shared.device, self.staging.size());
         }
         result
     }
@@ -281,13 +321,21 @@ impl PlanDevice for PlanOnGpu {
         self.guarded(|it| it.try_end(memory))
     }
 
+    fn keeps_state(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    fn release(&mut self, memory: &mut Memory<'_>) -> Result<()> {
+        self.guarded(|it| it.try_release(memory))
+    }
+
     fn set_timed(&mut self, is_timed: bool) {
-        self.clock = (is_timed && self.gpu.0.has_clock).then(|| Clock::new(&self.gpu, self.steps.len()));
+        self.clock = (is_timed && self.gpu.shared.has_clock).then(|| Clock::new(&self.gpu, self.steps.len()));
     }
 
     fn step_times(&mut self) -> Vec<Option<f64>> {
         let is_done: Vec<bool> = self.steps.iter().map(|it| !it.is_empty()).collect();
-        let times = self.clock.as_ref().map(|clock| self.gpu.0.guarded(|| clock.times()));
+        let times = self.clock.as_ref().map(|clock| self.gpu.shared.guarded(|| clock.times()));
         // Who times steps is told what went wrong by the next run.
         let times = times.and_then(|it| it.and_then(|it| it).ok()).unwrap_or_default();
         is_done.into_iter().zip(times).map(|(is_done, time)| time.filter(|_| is_done)).collect()

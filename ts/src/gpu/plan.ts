@@ -159,11 +159,6 @@ export class PlanOnGpu {
     return this.#ahead.size > 0;
   }
 
-  /** Whether no step is the CPU's, which would have to see what the device has changed. */
-  get isWhole(): boolean {
-    return this.program.steps.every(({ work }) => "device" in work);
-  }
-
   /** Brings to the engine what it does not know yet. */
   async synchronize(host: PlanHost): Promise<void> {
     const buffers = [...this.#ahead];
@@ -193,7 +188,7 @@ export class PlanOnGpu {
 
   /**
    * Runs the plan. What it gives is in the engine's memory then, and not before all that the device was told has succeeded. What it changes of
-   * constants stays on the device where `keeps` says so, which is for plans without steps of the CPU. After an error that is lost, unless the
+   * constants, and does not give, stays on the device where `keeps` says so and no step is the CPU's. After an error that is lost, unless the
    * run was stopped before the device was told anything.
    */
   async run(host: PlanHost, keeps = false): Promise<void> {
@@ -242,7 +237,7 @@ export class PlanOnGpu {
       while (at < steps.length && isOnCpu(at) && (at === first || steps[at]?.downloads.length === 0)) at++;
       host.run(first, at);
     }
-    const kept = keeps ? outputs.filter((it) => constants.includes(it)) : [];
+    const kept = keeps ? this.program.kept : [];
     await this.#download(
       host,
       outputs.filter((it) => !kept.includes(it)),

@@ -145,7 +145,7 @@ export class RunsOnGpu implements Disposable {
     }
     const wasAhead = onGpu.isAhead;
     try {
-      await onGpu.run(this.#hostOf(run, parts, onGpu.program.steps.length, told), this.#keeps && onGpu.isWhole);
+      await onGpu.run(this.#hostOf(run, parts, onGpu.program.steps.length, told), this.#keeps);
       this.counts = onGpu.counts;
       return this.#call(() => parts.end());
     } catch (error) {

@@ -19,6 +19,11 @@ pub trait Accelerator: fmt::Debug + Send + Sync {
     /// Who does each step of a plan.
     fn placements(&self, plan: &Plan, registry: &Registry) -> Vec<Placement>;
 
+    /// Whether what runs change of the program's own tensors stays there ([`PlanDevice::release`]).
+    fn keeps_state(&self) -> bool {
+        false
+    }
+
     /// How fast it is at most, measured now; nothing where it has no clock.
     ///
     /// # Errors
@@ -72,6 +77,19 @@ pub trait PlanDevice: fmt::Debug + Send {
     /// # Errors
     /// As [`PlanDevice::step`].
     fn end(&mut self, memory: &mut Memory<'_>) -> Result<()>;
+
+    /// Whether what runs change of the program's own tensors stays on the device.
+    fn keeps_state(&self) -> bool {
+        false
+    }
+
+    /// What stays on the device of the program's own tensors comes down.
+    ///
+    /// # Errors
+    /// What the device refuses: the tensors are as they were then.
+    fn release(&mut self, _memory: &mut Memory<'_>) -> Result<()> {
+        Ok(())
+    }
 
     /// Whether runs are timed from now on, where the device has a clock.
     fn set_timed(&mut self, _is_timed: bool) {}

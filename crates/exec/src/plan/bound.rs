@@ -214,6 +214,17 @@ impl BoundPlan {
         self.device.as_deref_mut()
     }
 
+    /// Brings what the device keeps of the program's own tensors into their memory.
+    ///
+    /// # Errors
+    /// As [`PlanDevice::release`].
+    pub fn synchronize(&mut self) -> Result<()> {
+        let Some(mut device) = self.device.take() else { return Ok(()) };
+        let result = device.release(&mut |buffer| self.storage(buffer));
+        self.device = Some(device);
+        result
+    }
+
     /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
@@ -379,7 +390,11 @@ impl BoundPlan {
         let given = storages_of(inputs);
         self.enter(inputs, &given)?;
         // What is written to one input is read of another where both are one memory, which a device does not see.
-        let mut device = if self.device.is_some() && self.is_hidden(&given) { None } else { self.device.take() };
+        let is_hidden = self.device.is_some() && self.is_hidden(&given);
+        if is_hidden {
+            self.synchronize()?;
+        }
+        let mut device = if is_hidden { None } else { self.device.take() };
         let result = self.run_all(running, enter, &mut device);
         self.device = device.or_else(|| self.device.take());
         result?;

@@ -7,7 +7,9 @@ use std::sync::{Arc, OnceLock};
 use tracefx_core::{Bool8, Code, DType, Diagnostic, Dims, Result, Storage, Tensor, bf16, f16};
 use tracefx_exec::{Accelerator, BoundPlan, Executor, LOOP_STEPS};
 use tracefx_ops::{Value, registry};
-use tracefx_plan::{Action, Argument, Buffer, Fused, Gather, Instruction, Loop, Operand, Plan, Register, TensorView};
+use tracefx_plan::{
+    Action, Argument, Buffer, Fused, Gather, Instruction, Loop, Operand, Plan, Register, TensorId, TensorView,
+};
 use tracefx_wgpu::Gpu;
 
 /// The GPU of these tests.
@@ -225,6 +227,45 @@ fn what_a_stopped_run_changed_is_forgotten() {
     // Somebody else changes it.
     storage.write().unwrap().bytes_mut()[..4].copy_from_slice(&10f32.to_le_bytes());
     assert_eq!((run(&mut on_gpu, &one).unwrap()[0].to_vec::<f32>().unwrap(), state()), (vec![11.0], 11.0));
+}
+
+#[test]
+fn what_a_device_keeps_comes_down_when_it_is_asked_for() {
+    let Some(gpu) = gpu() else { return };
+    let (plan, storage) = counter();
+    let on_gpu = gpu.clone().keeping_state().prepare(&plan, registry()).unwrap();
+    let mut on_gpu = bound(&plan, None).with_device(on_gpu);
+    let one = [Tensor::from_slice(&[1f32], &[1]).unwrap()];
+    let counted = |bound: &mut BoundPlan| run(bound, &one).map(|it| numbers(&it[0])[0]);
+    let in_memory = || f32::from_le_bytes(storage.read().bytes().try_into().unwrap());
+    assert_eq!([(); 3].map(|()| counted(&mut on_gpu).unwrap()), [2.0, 3.0, 4.0]);
+    assert_eq!(in_memory(), 1.0);
+    on_gpu.synchronize().unwrap();
+    assert_eq!(in_memory(), 4.0);
+    assert_eq!(counted(&mut on_gpu).unwrap(), 5.0);
+    // What is written to memory meanwhile is what counts.
+    on_gpu.synchronize().unwrap();
+    storage.write().unwrap().bytes_mut().copy_from_slice(&10f32.to_le_bytes());
+    assert_eq!(counted(&mut on_gpu).unwrap(), 11.0);
+    // A run that does not end loses what was kept, and the next one says so.
+    let executor = Executor::new(registry(), tracefx_cpu::kernels());
+    let stop = &mut |done, _| if done == 1 { Err(Diagnostic::new(Code::Stopped, "stopped")) } else { Ok(()) };
+    let input = [Value::Tensor(one[0].clone())];
+    assert_eq!(on_gpu.run(executor, &input, LOOP_STEPS, stop).unwrap_err().code(), Code::Stopped);
+    assert_eq!(counted(&mut on_gpu).unwrap_err().code(), Code::DeviceFailed);
+    assert_eq!(counted(&mut on_gpu).unwrap(), 11.0);
+}
+
+#[test]
+fn a_device_does_not_keep_what_a_run_gives() {
+    let Some(gpu) = gpu() else { return };
+    let (mut plan, storage) = counter();
+    plan.output = Operand::List(vec![Operand::Tensor(TensorId(0))]);
+    let on_gpu = gpu.clone().keeping_state().prepare(&plan, registry()).unwrap();
+    let mut on_gpu = bound(&plan, None).with_device(on_gpu);
+    let one = [Tensor::from_slice(&[1f32], &[1]).unwrap()];
+    assert_eq!([(); 2].map(|()| numbers(&run(&mut on_gpu, &one).unwrap()[0])[0]), [2.0, 3.0]);
+    assert_eq!(*storage.read().bytes(), 3f32.to_le_bytes());
 }
 
 #[test]
