@@ -9,6 +9,14 @@ import { checkGiven, checkList } from "../base/given.ts";
 /** What kind of problem was found: `torch.export._draft_export.FailureType`. */
 export type FailureType = "MISSING_FAKE_KERNEL" | "DATA_DEPENDENT_ERROR" | "GUARD_ADDED" | "MISMATCHED_FAKE_KERNEL";
 
+/** What kinds of problems are called. */
+const TITLES: Readonly<Record<FailureType, string>> = {
+  MISSING_FAKE_KERNEL: "Missing fake kernel",
+  DATA_DEPENDENT_ERROR: "Data dependent error",
+  GUARD_ADDED: "Guard added",
+  MISMATCHED_FAKE_KERNEL: "Mismatched fake kernel",
+};
+
 /** What is known of a problem. */
 export interface FailureData {
   /** The operator whose fake implementation is missing or wrong. */
@@ -82,6 +90,25 @@ ${at}
     }
   }
 
+  /** The same as a section of HTML. */
+  toHtml(): string {
+    const { op, expr, place, result, occurrences, reason, newDynamicShapes, fix } = this.data;
+    const rows: readonly (readonly [name: string, value: string | number | undefined])[] = [
+      ["Operator", op === undefined ? undefined : `torch.ops.${op}`],
+      ["Expression", expr],
+      ["Of the example inputs", result],
+      ["Asked", occurrences === undefined ? undefined : `${occurrences} times`],
+      ["Reason", reason],
+      ["Dynamic shapes instead", newDynamicShapes],
+      ["At", place],
+      ["Fix", fix],
+    ];
+    const list = rows.flatMap(([name, value]) =>
+      value === undefined || value === "" ? [] : `<dt>${name}</dt><dd><code>${escaped(String(value))}</code></dd>`,
+    );
+    return `<section><h2>${TITLES[this.failureType]}</h2><dl>${list.join("")}</dl></section>`;
+  }
+
   /** For `JSON.stringify`. */
   toJSON(): FailureData & { readonly failureType: FailureType } {
     return { failureType: this.failureType, ...this.data };
@@ -93,12 +120,13 @@ ${at}
 }
 
 /**
- * All problems of an export, as text and as JSON: `DraftExportReport`.
+ * All problems of an export, as text, as JSON and as a page: `DraftExportReport`.
  *
  * @example
  * ```ts
  * const { report } = draftExport(model, [x]);
  * if (!report.successful()) console.log(String(report));
+ * await writeFile("report.html", report.toHtml());
  * ```
  */
 export class DraftExportReport {
@@ -124,6 +152,24 @@ export class DraftExportReport {
     return { successful: this.successful(), failures: this.failures };
   }
 
+  /** A page of its own, which loads nothing and runs no script. */
+  toHtml(): string {
+    const count = this.failures.length;
+    const summary = this.successful()
+      ? "No issues were found, and the program is sound: <code>exportProgram</code> gives the same one."
+      : `${count} ${count === 1 ? "issue was" : "issues were"} found. The program holds for the example inputs only, until they are fixed.`;
+    return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Draft export report</title>
+<style>${STYLE}</style>
+<h1>Draft export report</h1>
+<p>${summary}</p>
+${this.failures.map((it) => it.toHtml()).join("\n")}
+</html>
+`;
+  }
+
   toString(): string {
     if (this.successful()) {
       return `##############################################################################################
@@ -140,4 +186,16 @@ ${line}
 `;
     return `${head}\n${this.failures.map((it, at) => `${at + 1}. ${it.print()}`).join("\n")}`;
   }
+}
+
+const STYLE =
+  "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}" +
+  "section{border:1px solid #8888;border-radius:6px;padding:0 1rem;margin:1rem 0}h2{font-size:1.1rem}" +
+  "dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1rem}dd{margin:0}code{white-space:pre-wrap;overflow-wrap:anywhere}";
+
+const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+
+/** A text as it stands in HTML: sources and expressions are the user's. */
+function escaped(text: string): string {
+  return text.replaceAll(/[&<>"]/g, (it) => ENTITIES[it] as string);
 }

@@ -7,9 +7,10 @@ import { beforeAll, describe, expect, test } from "vitest";
 import {
   type Condition,
   Dim,
-  type DraftExportReport,
+  DraftExportReport,
   draftExport,
   type DynamicShapes,
+  FailureReport,
   guard,
   init,
   Module,
@@ -104,7 +105,7 @@ describe("as draft_export reports:", () => {
   });
 });
 
-test("a report says the line and the fix, as text and as JSON", () => {
+test("a report says the line and the fix, as text, as JSON and as a page", () => {
   const report = told(
     () => {},
     (x) => (guard(eq(item(x), 3)) ? float(x).sin() : float(x).cos()),
@@ -116,5 +117,15 @@ test("a report says the line and the fix, as text and as JSON", () => {
     successful: false,
     failures: [{ failureType: "DATA_DEPENDENT_ERROR", expr: "Eq(u0, 3)", fix: "torch._check(operator.eq(u0, 3))" }],
   });
+  const page = report.toHtml();
+  expect(page).toContain("<h2>Data dependent error</h2>");
+  expect(page).toContain("<dt>Fix</dt><dd><code>torch._check(operator.eq(u0, 3))</code></dd>");
+  expect(page).toMatch(/1 issue was found/);
   expect(() => report.applySuggestedFixes()).toThrow("Not implemented yet");
+});
+
+test("what a page says of a user's code is text", () => {
+  const report = new DraftExportReport([new FailureReport("GUARD_ADDED", { expr: '<b> & "c"', fix: "a < b" })]);
+  expect(report.toHtml()).toContain("<code>&lt;b&gt; &amp; &quot;c&quot;</code>");
+  expect(new DraftExportReport([]).toHtml()).toContain("No issues were found");
 });
