@@ -9,7 +9,8 @@ import { isOptions } from "../base/naming.ts";
 import { type Arg, isNode } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
-import type { Val } from "../graph/val.ts";
+import { hasFreeUnbackedSymbols } from "../graph/symbols.ts";
+import { SymExpr, type Val } from "../graph/val.ts";
 import { Module } from "../nn/module.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { argumentOf, constantOf } from "./arguments.ts";
@@ -139,8 +140,10 @@ export function exportWith(
   const sizes = shapes.finish();
   const { rangeConstraints, guards, replace } = sizes;
   const graphModule = tracer.moduleOf(recorded, "GraphModule");
-  replaceSizes(graphModule, replace);
+  // What is asserted of data is asserted while the graph still names the symbols that turned out to be numbers.
+  replaceSizes(graphModule, (it) => (it instanceof SymExpr && hasFreeUnbackedSymbols(it) ? it : replace(it)));
   assertSizes(graphModule, sizes);
+  replaceSizes(graphModule, replace);
   const constants = tracer.takeConstants();
   replaceModes(graphModule);
   const { graph } = graphModule;
