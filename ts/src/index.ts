@@ -466,6 +466,14 @@ export {
   type TensorDim,
   TensorType,
 } from "./types/tensorType.ts";
+export {
+  type InferenceRule,
+  type RefinementRule,
+  registerAlgebraicExpressionsInferenceRule,
+  registerInferenceRule,
+  registerRefinementRule,
+  type RuleTarget,
+} from "./types/rules.ts";
 export { GraphTypeChecker, inferSymbolicTypes, type InferSymbolicTypesOptions } from "./types/typeChecker.ts";
 export * as unification from "./types/unification.ts";
 export { type GuardAnswer, type SymbolRange, TranslationValidator } from "./types/validator.ts";

@@ -14,6 +14,7 @@ import { runPass } from "../rewrite/bridge.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
 import { checkOptions } from "../base/given.ts";
 import { moduleSpecs } from "./modules.ts";
+import { hasOwnRules, withoutOwnNodes } from "./rules.ts";
 import { checkType, type TensorType } from "./tensorType.ts";
 
 export type { ConditionAnswer, ConstraintAnswer, SolverAnswer } from "../../../bindings/passes.ts";
@@ -68,7 +69,9 @@ function constraintsOf(gm: GraphModule, options: ConstraintsOptions, answer: str
   const places = new Map([...gm.graph.nodes].map((node, place) => [node, place]));
   const require = requirements(options.require ?? []).map(([node, type]) => [placeOf(places, node), String(type)]);
   const call = { modules: moduleSpecs(gm), require, budget: options.budget ?? null, answer };
-  return runPass<ConstraintAnswer, GraphModule>(gm, "transform_all_constraints", { options: call }).answer;
+  // Places of nodes are the same in the module without those of rules of one's own.
+  const shown = hasOwnRules(gm) ? withoutOwnNodes(gm).module : gm;
+  return runPass<ConstraintAnswer, GraphModule>(shown, "transform_all_constraints", { options: call }).answer;
 }
 
 /**

@@ -9,6 +9,7 @@ import { checkGraphModule } from "../rewrite/checks.ts";
 import { checkOptions } from "../base/given.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { moduleSpecs } from "./modules.ts";
+import { checkOwnNodes, hasOwnRules, inferOwnNodes } from "./rules.ts";
 
 /**
  * Checks that the types of a graph's values fit together, and annotates every node with what follows:
@@ -35,7 +36,8 @@ export class GraphTypeChecker {
    * @throws {@link RewriteError} where types do not fit; the annotations stay as they were.
    */
   typeCheck(): boolean {
-    runPass(this.#traced, "type_check", { options: { modules: moduleSpecs(this.#traced) } });
+    if (hasOwnRules(this.#traced)) checkOwnNodes(this.#traced, check);
+    else check(this.#traced);
     return true;
   }
 }
@@ -60,5 +62,12 @@ export function inferSymbolicTypes(gm: GraphModule, options: InferSymbolicTypesO
   checkGraphModule("inferSymbolicTypes", gm);
   checkOptions("inferSymbolicTypes", options, ["singlePass"]);
   const { singlePass = false } = options;
-  runPass(gm, "infer_symbolic_types", { options: { modules: moduleSpecs(gm), singlePass } });
+  const infer = (it: GraphModule): void =>
+    void runPass(it, "infer_symbolic_types", { options: { modules: moduleSpecs(it), singlePass } });
+  if (hasOwnRules(gm)) inferOwnNodes(gm, infer);
+  else infer(gm);
+}
+
+function check(gm: GraphModule): void {
+  runPass(gm, "type_check", { options: { modules: moduleSpecs(gm) } });
 }
