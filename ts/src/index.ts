@@ -216,6 +216,7 @@ export {
   type ProfilerOptions,
   ProfilingInterpreter,
 } from "./fx/profiler.ts";
+export { MetaProxy, MetaTracer, type MetaTracerOptions } from "./passes/metaTracer.ts";
 export { ShapeProp, type ShapePropOptions } from "./passes/shapeProp.ts";
 export type { TensorMetadata } from "./engine/tensorMetadata.ts";
 export { Transformer } from "./trace/transformer.ts";
@@ -394,6 +395,7 @@ export {
 } from "./rewrite/sourceMatcher.ts";
 export { type Fired, Rule, type RuleOptions, RuleSet, type RuleTrace } from "./rewrite/rules.ts";
 export { associativeScan, type AssociativeScanOptions, cond, map, scan, whileLoop } from "./trace/controlFlow.ts";
+export type { Inputs } from "./trace/inputs.ts";
 export { type ConcreteArgs, PH, PHBase } from "./trace/placeholder.ts";
 export {
   type PytreeNodeType,

@@ -35,6 +35,8 @@ interface State {
   readonly attribute: string;
   /** What is known of the value although it is traced: the shape of a parameter. */
   readonly known: Tensor | undefined;
+  /** Which of its members that tells. */
+  readonly members: ReadonlySet<string>;
 }
 
 interface Target {
@@ -46,9 +48,14 @@ interface Target {
 const STATE = Symbol("state");
 const INSPECT: unique symbol = Symbol.for("nodejs.util.inspect.custom") as never;
 
-/** Puts a traced value around a node. */
-export function proxyOf(node: Node, tracer: TracerBase, known?: Tensor): TracedValue {
-  return wrap({ tracer, node, root: undefined, attribute: "", known });
+/** Puts a traced value around a node; `known` tells what these members are. */
+export function proxyOf(
+  node: Node,
+  tracer: TracerBase,
+  known?: Tensor,
+  members: ReadonlySet<string> = SHAPE_MEMBERS,
+): TracedValue {
+  return wrap({ tracer, node, root: undefined, attribute: "", known, members });
 }
 
 /** Whether this is a traced value. */
@@ -104,6 +111,9 @@ function describe(state: State): string {
 /** What a parameter knows of itself while its shape is a constant. */
 const SHAPE_MEMBERS: ReadonlySet<string> = new Set(["shape", "size", "dim", "ndim", "numel", "nelement"]);
 
+/** What a traced value knows of itself where shapes are computed as it is traced. */
+export const META_MEMBERS: ReadonlySet<string> = new Set([...SHAPE_MEMBERS, "dtype"]);
+
 /** Whether a parameter knows this of itself while its shape is a constant. */
 export function isShapeMember(name: string): boolean {
   return SHAPE_MEMBERS.has(name);
@@ -141,12 +151,19 @@ const HANDLER: ProxyHandler<Target> = {
     if (/^\d+$/.test(key)) {
       return recorded(HANDLER.get, state.tracer, "call_function", "operator.getitem", [receiver, Number(key)], {});
     }
-    if (state.known !== undefined && isShapeMember(key)) {
+    if (state.known !== undefined && state.members.has(key)) {
       const member: unknown = Reflect.get(state.known, key);
       return typeof member === "function" ? member.bind(state.known) : member;
     }
     const root = receiver as TracedValue;
-    return wrap({ tracer: state.tracer, node: undefined, root, attribute: pythonName(key), known: undefined });
+    return wrap({
+      tracer: state.tracer,
+      node: undefined,
+      root,
+      attribute: pythonName(key),
+      known: undefined,
+      members: SHAPE_MEMBERS,
+    });
   },
   apply({ state }, _self, given: unknown[]) {
     const { args, kwargs } = splitArguments(given);

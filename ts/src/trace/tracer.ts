@@ -247,7 +247,21 @@ export class Tracer extends TracerBase implements ModuleObserver {
     return observeModules(this, run);
   }
 
-  /** Makes the inputs of the graph. */
+  /**
+   * Makes the inputs of the graph, one for each parameter in the source: FX's `create_args_for_root`. Subclasses may add inputs of
+   * their own, or call the function with something else.
+   *
+   * @example
+   * ```ts
+   * class Noisy extends Tracer {
+   *   protected override createInputs(root: Traceable, options: TraceOptions): Inputs {
+   *     const inputs = super.createInputs(root, options);
+   *     const noise = this.createProxy("placeholder", "noise", [], {});
+   *     return { ...inputs, run: (fn) => inputs.run((x) => fn(torch.add(x as Tensor, noise))) };
+   *   }
+   * }
+   * ```
+   */
   protected createInputs(root: Traceable, options: TraceOptions): Inputs {
     return createInputs(this, root, this.tracedMethod, options);
   }

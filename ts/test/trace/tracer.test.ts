@@ -6,7 +6,8 @@ import { Module } from "../../src/nn/module.ts";
 import { Parameter } from "../../src/nn/parameter.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";
-import { symbolicTrace } from "../../src/trace/tracer.ts";
+import type { Inputs } from "../../src/trace/inputs.ts";
+import { symbolicTrace, type Traceable, type TraceOptions, Tracer } from "../../src/trace/tracer.ts";
 import { GraphAppendingTracer, Proxy } from "../../src/trace/tracerBase.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { thrown } from "../thrown.ts";
@@ -45,6 +46,24 @@ describe("tracing", () => {
           %getattr_1 : [num_users=1] = call_function[target=builtins.getattr](args = (%x, shape), kwargs = {})
           %getitem_2 : [num_users=1] = call_function[target=operator.getitem](args = (%getattr_1, 0), kwargs = {})
           return (getitem, getitem_1, {'shape': getitem_2, 'power': 3, 'dim': dim})"
+    `);
+  });
+
+  test("calls the function with what a tracer makes its inputs", () => {
+    class Noisy extends Tracer {
+      protected override createInputs(root: Traceable, options: TraceOptions): Inputs {
+        const inputs = super.createInputs(root, options);
+        const noise = this.createProxy("placeholder", "noise", [], {});
+        return { ...inputs, run: (fn) => inputs.run((x) => fn(join(x, noise))) };
+      }
+    }
+    expect(`${new Noisy().trace((x: Tensor) => x.relu())}`).toMatchInlineSnapshot(`
+      "graph():
+          %x : [num_users=1] = placeholder[target=x]
+          %noise : [num_users=1] = placeholder[target=noise]
+          %join : [num_users=1] = call_function[target=test.join](args = (%x, %noise), kwargs = {})
+          %relu : [num_users=1] = call_method[target=relu](args = (%join,), kwargs = {})
+          return relu"
     `);
   });
 

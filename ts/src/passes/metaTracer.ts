@@ -1,0 +1,186 @@
+/**
+ * Traces that know the shapes of their values: `torch.fx.experimental.meta_tracer`, and `torch.fx.proxy.MetaProxy`.
+ *
+ * @module
+ */
+import { FxError, fxError } from "../base/errors.ts";
+import { checkGiven, checkOptions } from "../base/given.ts";
+import { isOptions } from "../base/naming.ts";
+import type { Opcode } from "../base/opcode.ts";
+import { answerMembersOf } from "../base/pythonNames.ts";
+import { callOperator } from "../engine/dispatch.ts";
+import { tensorVal } from "../engine/tensorMetadata.ts";
+import { GraphModule } from "../fx/graphModule.ts";
+import { type ArgInput, isNode } from "../graph/args.ts";
+import { Graph } from "../graph/graph.ts";
+import type { Node } from "../graph/node.ts";
+import { isVal, SymExpr, TensorMeta, type Val } from "../graph/val.ts";
+import { Module } from "../nn/module.ts";
+import { runPass } from "../rewrite/bridge.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import { isProxy, META_MEMBERS, proxyOf, type TracedValue } from "../trace/proxy.ts";
+import { Tracer, type TracerOptions } from "../trace/tracer.ts";
+import { GraphAppendingTracer } from "../trace/tracerBase.ts";
+import { propagateThroughLeaves } from "./leafGraphs.ts";
+
+/** How a {@link MetaTracer} is made. */
+export interface MetaTracerOptions extends TracerOptions {
+  /** What is known of the inputs, by their names: tensors, of which the elements are not looked at, or what is known of them. */
+  readonly metaArgs?: Readonly<Record<string, Tensor | TensorMeta>>;
+}
+
+/**
+ * A tracer that computes shapes as it goes, so that `x.shape`, `x.size()`, `x.dim()` and `x.dtype` are what they are for these inputs,
+ * and control flow may depend on them: `torch.fx.experimental.meta_tracer.MetaTracer`. Nodes note what is known as `meta.val`.
+ *
+ * @example
+ * ```ts
+ * const flat = (x: Tensor) => (x.dim() > 2 ? torch.flatten(x, 1) : x);
+ * const gm = symbolicTrace(flat, { tracer: new MetaTracer({ metaArgs: { x: torch.ones(2, 3, 4) } }) });
+ * ```
+ */
+export class MetaTracer extends Tracer {
+  /** Whether a module that is no part of the root, and has no state, is added to it. */
+  allowInsertStatelessMods = true;
+  readonly #metaArgs: Readonly<Record<string, Tensor | TensorMeta>>;
+  readonly #inserted = new Map<Module, string>();
+
+  constructor(options: MetaTracerOptions = {}) {
+    checkOptions("MetaTracer", options, ["paramShapesConstant", "metaArgs"]);
+    const { metaArgs = {}, ...rest } = options;
+    super(rest);
+    const areKnown = isOptions(metaArgs) && Object.values(metaArgs).every(isKnown);
+    checkGiven("MetaTracer", areKnown, "tensors by the names of inputs as metaArgs");
+    this.#metaArgs = metaArgs;
+  }
+
+  override createNode(
+    op: Opcode,
+    target: string,
+    args: readonly ArgInput[],
+    kwargs: Readonly<Record<string, ArgInput>>,
+    name?: string,
+    type?: string,
+  ): Node {
+    const node = super.createNode(op, target, args, kwargs, name, type);
+    const given = op === "placeholder" && Object.hasOwn(this.#metaArgs, target) ? this.#metaArgs[target] : undefined;
+    if (given !== undefined) node.meta.set("val", given instanceof Tensor ? tensorVal(given) : given);
+    else if (op !== "placeholder" && op !== "output") this.#compute(node);
+    return node;
+  }
+
+  override proxy(node: Node): TracedValue {
+    const known = shapeOf(isNode(node) ? node.meta.get("val") : undefined);
+    return known === undefined ? super.proxy(node) : proxyOf(node, this, known, META_MEMBERS);
+  }
+
+  override pathOfModule(module: Module): string {
+    const inserted = this.#inserted.get(module);
+    if (inserted !== undefined && this.added.has(inserted)) return inserted;
+    try {
+      return super.pathOfModule(module);
+    } catch (error) {
+      if (!this.allowInsertStatelessMods || !(module instanceof Module) || hasState(module)) throw error;
+      return this.#insert(module);
+    }
+  }
+
+  protected override get knownParts(): ReadonlySet<string> {
+    return META_MEMBERS;
+  }
+
+  #compute(node: Node): void {
+    try {
+      noteMeta(node, this.root);
+    } catch (error) {
+      if (!(error instanceof FxError)) throw error;
+      const what = `could not compute metadata for ${node.op} target ${node.target}: ${error.reason}`;
+      this.warn(fxError("NotImplemented", what, { node: node.name }));
+    }
+  }
+
+  #insert(module: Module): string {
+    const prefix = module.className.toLowerCase();
+    let count = 0;
+    while (this.root.findAttribute(`${prefix}_${count}`) !== undefined) count++;
+    const path = `${prefix}_${count}`;
+    this.root.attributes.set(path, { kind: "module", module });
+    this.added.add(path);
+    this.#inserted.set(module, path);
+    return path;
+  }
+}
+
+answerMembersOf(MetaTracer);
+
+function isKnown(value: unknown): boolean {
+  return value instanceof Tensor || value instanceof TensorMeta;
+}
+
+function hasState(module: Module): boolean {
+  return Array.from(module.namedModules()).some(([, it]) =>
+    [...it.attributes.values()].some(({ kind }) => kind !== "module"),
+  );
+}
+
+/** Notes what a node gives, by what is known of its inputs. */
+function noteMeta(node: Node, root: Module | undefined): void {
+  if (node.op === "get_attr") {
+    const attribute = root?.findAttribute(node.target);
+    if (attribute !== undefined && attribute.kind !== "module") node.meta.set("val", tensorVal(attribute.tensor));
+    return;
+  }
+  const graph = new Graph();
+  const inputs = new Map(node.allInputNodes.map((it) => [it, graph.placeholder(it.name)]));
+  for (const [input, copy] of inputs) copy.meta.set("val", knownOf(input));
+  const copy = graph.nodeCopy(node, (it) => inputs.get(it) as Node);
+  graph.output(copy);
+  const single = new GraphModule(root ?? {}, graph);
+  propagateThroughLeaves(single, (it) => void runPass(it, "FakeTensorProp", { notes: "inputs" }));
+  const val = copy.meta.get("val");
+  if (val !== undefined) node.meta.set("val", val);
+}
+
+function knownOf({ name, meta }: Node): Val {
+  const val = meta.get("val");
+  if (isVal(val)) return val;
+  throw fxError("NotImplemented", `nothing is known of %${name}`, { node: name });
+}
+
+/** A tensor of the shape and the dtype that are known, over one element. */
+function shapeOf(val: unknown): Tensor | undefined {
+  if (!(val instanceof TensorMeta) || val.sizes.some((it) => it instanceof SymExpr)) return undefined;
+  const element = callOperator("aten.empty.memory_format", [[]], { dtype: val.dtype }) as Tensor;
+  return callOperator("aten.expand", [element, val.sizes]) as Tensor;
+}
+
+/** Notes about each call what it gives. */
+class MetaAppendingTracer extends GraphAppendingTracer {
+  protected override noteCall(node: Node): void {
+    noteMeta(node, this.graph.owningModule);
+  }
+}
+
+interface MetaProxyConstructor {
+  /** A traced value around a node that notes what is known of it as `meta.val`. */
+  new (node: Node): TracedValue;
+  [Symbol.hasInstance](value: unknown): boolean;
+}
+
+/**
+ * A traced value whose uses are appended to the graph of its node with `meta.val`, by that of what they use: `torch.fx.proxy.MetaProxy`.
+ *
+ * @example
+ * ```ts
+ * const doubled = torch.mul(new MetaProxy(node), 2) as Proxy;
+ * doubled.node.meta.get("val"); // a TensorMeta
+ * ```
+ */
+export const MetaProxy: MetaProxyConstructor = Object.defineProperty(
+  function construct(node: Node) {
+    checkGiven("MetaProxy", isNode(node), "a Node");
+    return new MetaAppendingTracer(node.graph).proxy(node);
+  },
+  Symbol.hasInstance,
+  { value: (value: unknown) => isProxy(value) && value.tracer instanceof MetaAppendingTracer },
+) as unknown as MetaProxyConstructor;

@@ -1,0 +1,88 @@
+/**
+ * Traces that know the shapes of their values, and what PyTorch 2.13 records: `tests/oracle/gen_experimental.py` has the same programs.
+ */
+import { readFileSync } from "node:fs";
+import { beforeAll, expect, test } from "vitest";
+import {
+  Graph,
+  init,
+  MetaProxy,
+  MetaTracer,
+  Module,
+  nn,
+  type Node,
+  Proxy,
+  symbolicTrace,
+  type Tensor,
+  type TensorMeta,
+  torch,
+  type Traceable,
+} from "../../src/index.ts";
+
+beforeAll(() => init());
+
+const recorded = (
+  JSON.parse(
+    readFileSync(new URL("../../../tests/fixtures/fx/experimental.json", import.meta.url), "utf8"),
+  ) as Readonly<Record<string, readonly string[]>>
+)["traces_that_know_shapes"];
+
+test("as PyTorch records: traces_that_know_shapes", () => {
+  const said: string[] = [];
+  const traced = (fn: Traceable, metaArgs: Readonly<Record<string, Tensor>>) => {
+    const gm = symbolicTrace(fn, { tracer: new MetaTracer({ metaArgs }) });
+    said.push(String(gm.graph));
+    return gm;
+  };
+  traced((x: Tensor) => (x.dim() > 2 ? torch.flatten(x, 1) : x), { x: torch.ones(2, 3, 4) });
+  traced((x: Tensor) => torch.mul(x.view(x.shape[0] as number, -1), x.size(1)), { x: torch.ones(2, 3, 4) });
+  traced((x: Tensor, y: Tensor) => (x.shape[0] === y.shape[0] ? torch.cat([x, y], 1).relu().reshape(-1) : x), {
+    x: torch.ones(2, 3),
+    y: torch.ones(2, 5),
+  });
+  class M extends Module {
+    linear = new nn.Linear(3, 5);
+    override forward(x: Tensor): Tensor {
+      const y = this.linear.forward(x);
+      return y.shape.at(-1) === 5 ? new nn.ReLU().forward(y) : y;
+    }
+  }
+  const root = new M();
+  const gm = traced(root, { x: torch.ones(2, 3) });
+  said.push(`[${[...gm.namedChildren()].map(([name]) => name).join(", ")}]`);
+  // Python's operator is a function of its own.
+  expect(said.map((it) => it.replace("target=torch.mul", "target=operator.mul"))).toEqual(recorded);
+  expect([...root.namedChildren()].map(([name]) => name)).toEqual(["linear"]);
+  const relu = gm.graph.nodes.find((it) => it.name === "relu_0") as Node;
+  expect((relu.meta.get("val") as TensorMeta).sizes).toEqual([2, 5]);
+});
+
+test("what is not known is told, and traced without it", () => {
+  const told: string[] = [];
+  class Telling extends MetaTracer {
+    protected override warn(warning: Error): void {
+      told.push(warning.message);
+    }
+  }
+  const gm = symbolicTrace((x: Tensor, y: Tensor) => torch.add(x, y).size(0), {
+    tracer: new Telling({ metaArgs: { x: torch.ones(2) } }),
+  });
+  expect(gm.graph.nodes.map((it) => it.target)).toEqual(["x", "y", "torch.add", "size", "output"]);
+  expect(told[0]).toContain("could not compute metadata for call_function target torch.add: nothing is known of %y");
+  expect(() => new MetaTracer({ metaArgs: { x: [2, 3] as never } })).toThrow("tensors by the names of inputs");
+});
+
+test("a MetaProxy notes what its uses give", () => {
+  const graph = new Graph();
+  const x = graph.placeholder("x");
+  x.meta.set(
+    "val",
+    symbolicTrace((it: Tensor) => it, { tracer: new MetaTracer({ metaArgs: { it: torch.ones(2, 3) } }) })
+      .graph.nodes.at(0)
+      ?.meta.get("val"),
+  );
+  const proxy = new MetaProxy(x);
+  const product = torch.matmul(proxy, torch.transpose(proxy, 0, 1)) as Proxy;
+  expect(product instanceof MetaProxy && !(new Proxy(x) instanceof MetaProxy)).toBe(true);
+  expect((product.node.meta.get("val") as TensorMeta).sizes).toEqual([2, 2]);
+});
