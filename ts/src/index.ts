@@ -17,7 +17,15 @@ export { showInConsole } from "./base/inspect.ts";
 export { compile, type CompiledModule, type CompileOptions } from "./export/compile.ts";
 export { Dim, type DimBounds, type DimFactory, DimHint, type DimSpec, DimVar, dims } from "./export/dim.ts";
 export { type DynamicShapes, type DynamicShapesBuilder, resolveDynamicShapes } from "./export/dynamicShapes.ts";
+export { unsafeRemoveAutoFunctionalizedPass } from "./export/removeAutoFunctionalized.ts";
+export { bindSymbols, evalGuards, type EvalGuardsOptions } from "./export/guards.ts";
 export { refineDynamicShapesFromSuggestedFixes } from "./export/refineShapes.ts";
+export {
+  replayShapeEnvEvents,
+  ShapeEnvEvent,
+  shapeEnvCheckStateEqual,
+  type ShapeEventName,
+} from "./export/shapeEvents.ts";
 export { type DeferredAssertion, type SessionInput, type SessionResult, ShapeSession } from "./export/shapes.ts";
 export { AdditionalInputs, ShapesCollection } from "./export/shapesCollection.ts";
 export {
@@ -65,6 +73,7 @@ export {
 export * as func from "./export/func.ts";
 export type { Decomposition } from "./export/makeFxTracer.ts";
 export {
+  checkConsistent,
   constrainRange,
   constrainUnify,
   expectTrue,
@@ -114,6 +123,7 @@ export {
   type ConstantOrName,
   type ConstantValue,
   GraphSignature,
+  replaceCallSignatureUses,
   type InputKind,
   type InputSpec,
   type OutputKind,
@@ -158,6 +168,15 @@ export { functionNamed } from "./functions/table.ts";
 export { GraphHooks, type NodeHook, type ReplaceHook } from "./graph/hooks.ts";
 export * as traceback from "./graph/traceback.ts";
 export { hasSideEffect } from "./graph/impure.ts";
+export {
+  type BindingKey,
+  CallMethodKey,
+  computeUnbackedBindings,
+  ConvertIntKey,
+  DivideByKey,
+  keyGet,
+  type KeyPath,
+} from "./graph/unbackedBindings.ts";
 export type { InsertScope } from "./graph/insertPoint.ts";
 export { type LastUses, lastUses } from "./graph/lastUse.ts";
 export { GraphModule, type Root } from "./fx/graphModule.ts";

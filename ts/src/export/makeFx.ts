@@ -22,6 +22,7 @@ import { checkInsteadOf } from "../trace/subgraph.ts";
 import type { Traceable } from "../trace/tracer.ts";
 import { Dim } from "./dim.ts";
 import { replaceSizes } from "./exportPasses.ts";
+import { guardSource, noteGuards } from "./guards.ts";
 import { type Decomposition, type Decompositions, type MakeFxSettings, MakeFxTracer } from "./makeFxTracer.ts";
 import { ShapeSession } from "./shapes.ts";
 import { TracedTensor } from "./traced.ts";
@@ -141,13 +142,15 @@ export function traced(
 ): GraphModule {
   const given = args.map((it) => treeFlatten(it));
   const leaves = given.flatMap(([values]) => values);
-  using shapes = new ShapeSession(leaves.map((value) => inputOf(value, settings.mode)));
+  using shapes = new ShapeSession(leaves.map((value, at) => inputOf(value, at, settings.mode)));
   const inputs = new ArgumentInputs(names, given, shapes.values, argumentsOf);
   const tracer = new MakeFxTracer(shapes, (it) => inputs.create(it), settings);
   const graph = recordingOperators(undefined, () => withoutModes(() => tracer.trace(callable(f))));
   const gm = tracer.moduleOf(graph, f instanceof Module ? f.className : f.name || "GraphModule");
   for (const [name, attribute] of tracer.root.attributes) gm.attributes.set(name, attribute);
-  replaceSizes(gm, shapes.finish().replace);
+  const sizes = shapes.finish();
+  replaceSizes(gm, sizes.replace);
+  if (settings.mode === "symbolic") noteGuards(gm, sizes);
   return gm;
 }
 
@@ -159,13 +162,14 @@ function callable(f: Traceable): Traceable {
   return call;
 }
 
-function inputOf(value: unknown, mode: MakeFxSettings["mode"]) {
+function inputOf(value: unknown, at: number, mode: MakeFxSettings["mode"]) {
   const known =
     value instanceof TracedTensor ? value.meta : value instanceof Tensor ? tensorVal(value) : (value as Val);
-  if (mode !== "symbolic") return { source: "L", value: known };
+  const source = guardSource(at);
+  if (mode !== "symbolic") return { source, value: known };
   const isWhole = typeof value === "number" && Number.isInteger(value);
   const sizes = value instanceof Tensor ? value.shape : isWhole ? [value] : [];
-  return { source: "L", value: known, dims: sizes.map((it) => (Number(it) < 2 ? null : Dim.AUTO)) };
+  return { source, value: known, dims: sizes.map((it) => (Number(it) < 2 ? null : Dim.AUTO)) };
 }
 
 /** A placeholder for each leaf of the arguments. */

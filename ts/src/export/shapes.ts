@@ -4,15 +4,19 @@
  *
  * @module
  */
-import { checkList } from "../base/given.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
+import { checkFunction, checkList } from "../base/given.ts";
+import { isOptions } from "../base/naming.ts";
+import { device, layout } from "../base/values.ts";
 import type { RuntimeAssertCall } from "../../../bindings/passes.ts";
-import { EngineShapes } from "../engine/shapes.ts";
-import { fxError } from "../base/errors.ts";
+import { type EngineShapeResult, EngineShapes } from "../engine/shapes.ts";
+import { FxError, fxError } from "../base/errors.ts";
 import { SymExpr, type SymInt, TensorMeta, type Val } from "../graph/val.ts";
 import { tensorVal } from "../engine/tensorMetadata.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { DimHint, type DimSpec, DimVar } from "./dim.ts";
 import type { RangeConstraint, SymbolAssumptions } from "./program.ts";
+import { replayShapeEnvEvents, ShapeEnvEvent, shapeEnvCheckStateEqual, type ShapeEventName } from "./shapeEvents.ts";
 
 let withoutDataDepth = 0;
 
@@ -75,13 +79,21 @@ export interface SessionResult {
 export class ShapeSession implements Disposable {
   /** What is known of each input, with symbols in the place of dynamic sizes. */
   readonly values: readonly Val[];
-  readonly #engine: EngineShapes;
+  #engine: EngineShapes;
+  readonly #events: ShapeEnvEvent[] = [];
+  /** Of a frozen session, what it knew then. */
+  #frozen: EngineShapes | undefined;
+  #areAssertsFrozen = false;
+  /** The state that no call may change now. */
+  #watched: string | undefined;
 
   /** @throws {@link ExportError} where an example is not what is said of it. */
   constructor(inputs: readonly SessionInput[]) {
     checkList("ShapeSession", "inputs", inputs);
-    const known = inputs.map(({ value }) => (value instanceof Tensor ? tensorVal(value) : value));
+    const known = inputs.map(({ value }) => knownOf(value) as TensorMeta | Val);
     const said = inputs.map(({ source, dims = [] }) => ({ source, dims: dims.map(specJson) }));
+    const noted = inputs.map((it, at): SessionInput => ({ ...it, value: known[at] as TensorMeta | Val }));
+    this.#events.push(new ShapeEnvEvent("ShapeSession", [noted], () => new ShapeSession(noted)));
     this.#engine = new EngineShapes(known, said);
     const found = this.#engine.values();
     this.values = known.map((value, at) => {
@@ -101,7 +113,10 @@ export class ShapeSession implements Disposable {
     kwargs: Readonly<Record<string, unknown>> = {},
     place?: string,
   ): unknown {
-    const results = this.#engine.infer(name, args, kwargs, place);
+    const [given, named] = knownOf([args, kwargs]) as [typeof args, typeof kwargs];
+    const results = this.#noted("infer", [name, given, named, place], () =>
+      this.#engine.infer(name, given, named, place),
+    );
     return results.length > 1 ? results : (results[0] ?? null);
   }
 
@@ -116,7 +131,8 @@ export class ShapeSession implements Disposable {
    * @throws {@link ExportError} where only the data can tell.
    */
   decide(condition: SymExpr | boolean, place?: string): boolean {
-    return typeof condition === "boolean" ? condition : this.#engine.decide(condition, place);
+    if (typeof condition === "boolean") return condition;
+    return this.#noted("decide", [condition, place], () => this.#engine.decide(condition, place));
   }
 
   /** The value of an expression for the examples; undefined where it is unbacked. */
@@ -133,7 +149,104 @@ export class ShapeSession implements Disposable {
   check(condition: SymExpr | boolean, message?: string, place?: string): void {
     if (condition === true) return;
     if (condition === false) throw fxError("AssertionFailed", message ?? "Expected cond to be True, but got False");
-    this.#engine.check(condition, message, place);
+    // What only data tells is asserted by the program.
+    if (this.#areAssertsFrozen && this.hint(condition) === undefined) return;
+    this.#noted("check", [condition, message, place], () => this.#engine.check(condition, message, place));
+  }
+
+  /** What was asked of the session, so that {@link replayShapeEnvEvents} can ask it again. */
+  get events(): readonly ShapeEnvEvent[] {
+    return this.#events;
+  }
+
+  /** An int that only data tells: `create_unbacked_symint`. */
+  createUnbackedSymint(): SymExpr {
+    return this.#unbacked("int64");
+  }
+
+  /** A float that only data tells: `create_unbacked_symfloat`. */
+  createUnbackedSymfloat(): SymExpr {
+    return this.#unbacked("float64");
+  }
+
+  /** A condition that only data tells: `create_unbacked_symbool`. */
+  createUnbackedSymbool(): SymExpr {
+    return this.call("operator.eq", [this.createUnbackedSymint(), 1]) as SymExpr;
+  }
+
+  /** Whether an expression is a symbol that only data tells: `is_unbacked_symint`. */
+  isUnbackedSymint(expr: SymInt): boolean {
+    return expr instanceof SymExpr && /^u\d+$/.test(expr.toString());
+  }
+
+  /**
+   * Runs `body`, whose decisions by the examples guard nothing: `suppress_guards`. Numbers that only data tells and that are made
+   * there mean nothing afterwards.
+   *
+   * @example
+   * ```ts
+   * const isLarge = shapes.suppressGuards(() => shapes.decide(condition)); // as it is for the examples
+   * ```
+   */
+  suppressGuards<T>(body: () => T): T {
+    checkFunction("suppressGuards", "the body", body);
+    const [engine, count] = [this.#engine, this.#events.length];
+    this.#engine = this.#copy();
+    try {
+      return body();
+    } finally {
+      this.#engine[Symbol.dispose]();
+      this.#engine = engine;
+      this.#events.length = count;
+    }
+  }
+
+  /**
+   * Runs `body`, and refuses what would guard something: `error_on_new_guards`.
+   *
+   * @example
+   * ```ts
+   * shapes.errorOnNewGuards(() => shapes.infer("aten.relu", [x]));
+   * ```
+   * @throws {@link ExportError} at the first guard, of which nothing is kept.
+   */
+  errorOnNewGuards<T>(body: () => T): T {
+    checkFunction("errorOnNewGuards", "the body", body);
+    const [engine, watched, count] = [this.#engine, this.#watched, this.#events.length];
+    this.#engine = this.#copy();
+    this.#watched = inputGuards(this.#engine);
+    try {
+      return body();
+    } finally {
+      this.#engine[Symbol.dispose]();
+      this.#engine = engine;
+      this.#watched = watched;
+      // What was asked there guards nothing, and the numbers that it made stay.
+      for (const it of this.#events.splice(count)) it.run(this);
+    }
+  }
+
+  /** From here on decisions by the examples guard nothing: `freeze`. */
+  freeze(): void {
+    if (this.#frozen !== undefined) return;
+    this.#frozen = this.#engine;
+    this.#engine = this.#copy();
+  }
+
+  /** From here on nothing is added to what the program asserts of data: `freeze_runtime_asserts`. */
+  freezeRuntimeAsserts(): void {
+    this.#areAssertsFrozen = true;
+  }
+
+  /** Refuses a session that knows something else: `check_equal`. */
+  checkEqual(other: ShapeSession): void {
+    shapeEnvCheckStateEqual(this, other);
+  }
+
+  /** What it knows, as texts to be compared. */
+  state(): { readonly values: string; readonly guards: string } {
+    const values = this.values.map((it) => describe(this.simplify(it))).join(", ");
+    return { values, guards: JSON.stringify(endOf(this.#engine)) };
   }
 
   /**
@@ -142,8 +255,8 @@ export class ShapeSession implements Disposable {
    * @throws {@link ExportError} where that is not the same, with PyTorch's suggestions.
    */
   finish(): SessionResult {
-    const { ranges, guards, assertions } = this.#engine.finish();
-    const engine = this.#engine;
+    const engine = this.#frozen ?? this.#engine;
+    const { ranges, guards, assertions } = engine.finish();
     return {
       rangeConstraints: new Map(
         ranges.map(([text, srepr, min, max]) => {
@@ -168,7 +281,64 @@ export class ShapeSession implements Disposable {
 
   [Symbol.dispose](): void {
     this.#engine[Symbol.dispose]();
+    this.#frozen?.[Symbol.dispose]();
   }
+
+  /** Asks the engine, and notes that; what it refuses is not noted. */
+  #noted<T>(name: ShapeEventName, args: readonly unknown[], ask: () => T): T {
+    const event = new ShapeEnvEvent(name, args);
+    const res = ask();
+    const watched = this.#watched;
+    if (watched !== undefined && inputGuards(this.#engine) !== watched) {
+      this.#engine[Symbol.dispose]();
+      this.#engine = this.#copy();
+      throw fxError("ConstraintViolation", `a guard was attempted by ${name} while new guards are refused`, {
+        help: "decide by what is known of all inputs: staticallyKnownTrue(condition)",
+      });
+    }
+    if (this.#frozen === undefined) this.#events.push(event);
+    return res;
+  }
+
+  /** A session of the engine that knows the same. */
+  #copy(): EngineShapes {
+    return replayShapeEnvEvents(this.#events).#engine;
+  }
+
+  #unbacked(dtype: DType): SymExpr {
+    const requiresGrad = false;
+    const scalar = { dtype, sizes: [], strides: [], storageOffset: 0, device: device("cpu"), requiresGrad };
+    return this.infer("aten.item", [new TensorMeta({ ...scalar, layout: layout("strided") })]) as SymExpr;
+  }
+}
+
+/** What is known of values, without the elements of tensors. */
+function knownOf(value: unknown): unknown {
+  if (value instanceof Tensor) return tensorVal(value);
+  if (Array.isArray(value)) return value.map(knownOf);
+  return isOptions(value) ? Object.fromEntries(Object.entries(value).map(([key, it]) => [key, knownOf(it)])) : value;
+}
+
+/** What a session of the engine would come to, or the text of what it would refuse. */
+function endOf(engine: EngineShapes): EngineShapeResult | string {
+  try {
+    return engine.finish();
+  } catch (error) {
+    if (error instanceof FxError) return error.message;
+    throw error;
+  }
+}
+
+/** What a session of the engine would guard of its inputs; what it asserts of data is none of that. */
+function inputGuards(engine: EngineShapes): string {
+  const end = endOf(engine);
+  if (typeof end === "string") return end;
+  return JSON.stringify([end.guards, end.ranges.filter(([text]) => !/\b(?:u|zuf)\d/.test(text))]);
+}
+
+function describe(value: Val): string {
+  if (value instanceof TensorMeta) return `[${value.sizes.map(String).join(", ")}]`;
+  return String(value);
 }
 
 function bounds({ min, max }: DimVar | DimHint): object {

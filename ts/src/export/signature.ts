@@ -7,7 +7,9 @@ import { showThemselves } from "../base/inspect.ts";
 import { answeringPythonNames } from "../base/pythonNames.ts";
 import { fxError } from "../base/errors.ts";
 import type { ReplaceHook } from "../graph/hooks.ts";
-import { checkOptions, checkText } from "../base/given.ts";
+import { checkGiven, checkOptions, checkText } from "../base/given.ts";
+import { checkNode } from "../graph/args.ts";
+import type { Node } from "../graph/node.ts";
 
 /** A Python value that an input or output is fixed to; an int is a `bigint` where it is not safe as a number. */
 export type ConstantValue =
@@ -70,6 +72,25 @@ export interface OutputSpec {
   readonly arg: Argument;
   /** The buffer or parameter that changes or that a gradient is of, or the user's input. */
   readonly target: string | undefined;
+}
+
+/**
+ * The signature of a module's calls, in which another node stands in the place of one: `ModuleCallSignature.replace_all_uses_with`.
+ *
+ * @example
+ * ```ts
+ * const signature = replaceCallSignatureUses(entry.signature, old, replacement);
+ * ```
+ */
+export function replaceCallSignatureUses<
+  T extends { readonly inputs: readonly Argument[]; readonly outputs: readonly Argument[] },
+>(signature: T, original: Node, replacement: Node): T {
+  const isSignature = Array.isArray(signature?.inputs) && Array.isArray(signature.outputs);
+  checkGiven("replaceCallSignatureUses", isSignature, "the signature of a module's calls", "moduleCallGraph has them");
+  for (const it of [original, replacement]) checkNode("replaceCallSignatureUses", it);
+  const renamed = (it: Argument): Argument =>
+    it.name === original.name && it.type !== "constant" ? { ...it, name: replacement.name } : it;
+  return { ...signature, inputs: signature.inputs.map(renamed), outputs: signature.outputs.map(renamed) };
 }
 
 /**

@@ -8,6 +8,7 @@ import { FxError, fxError } from "../base/errors.ts";
 import { checkGiven, checkOptions } from "../base/given.ts";
 import { Float } from "../base/values.ts";
 import { and_, eq, or_ } from "../functions/operator.ts";
+import { Tensor } from "../tensor/tensor.ts";
 import { withoutData } from "./shapes.ts";
 import { type Condition, type Size, TracedNumber } from "./traced.ts";
 
@@ -244,6 +245,46 @@ export function constrainUnify(a: Size, b: Size): void {
   const isEqual = eq(a, b) as Condition;
   if (isEqual === false) throw fxError("AssertionFailed", `Expected ${String(a)} == ${String(b)}`);
   expectTrue(isEqual);
+}
+
+/**
+ * Takes a value to have the sizes of another one, or to be the same number: `check_consistent`. Nothing is known of other values.
+ *
+ * @example
+ * ```ts
+ * checkConsistent(fused(x), x); // the fused function keeps the sizes
+ * ```
+ */
+export function checkConsistent(now: unknown, before: unknown): void {
+  if (now instanceof Tensor) {
+    if (!(before instanceof Tensor)) throw inconsistent("a tensor");
+    const [sizes, others] = [before.shape, now.shape];
+    const isSame = sizes.length === others.length;
+    const differ = `${sizesText(sizes)} != ${sizesText(others)} (old != new)`;
+    if (!isSame) throw fxError("AssertionFailed", differ);
+    for (const [at, it] of sizes.entries()) same(it, others[at] as Size, differ);
+  } else if (isNumber(now)) {
+    if (!isNumber(before)) throw inconsistent("a number");
+    same(before, now, `${sizesText([before])} != ${sizesText([now])} (old != new)`);
+  }
+}
+
+function isNumber(value: unknown): value is Size {
+  return value instanceof TracedNumber ? value.kind !== "bool" : typeof value === "number";
+}
+
+function inconsistent(what: string): FxError {
+  return fxError("InvalidArgument", `checkConsistent takes ${what} behind ${what}`);
+}
+
+function same(a: Size, b: Size, message: string): void {
+  const isSame = eq(a, b) as Condition;
+  if (isSame === false) throw fxError("AssertionFailed", message);
+  if (isSame instanceof TracedNumber) isSame.check(message);
+}
+
+function sizesText(sizes: readonly Size[]): string {
+  return `[${sizes.map((it) => (it instanceof TracedNumber ? it.text : String(it))).join(", ")}]`;
 }
 
 /**

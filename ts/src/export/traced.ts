@@ -222,6 +222,26 @@ export class TracedNumber extends SymbolicNumber {
     return this.#of("pow", other);
   }
 
+  /** `this << other`. */
+  lshift(other: Size): Size {
+    return this.#of("lshift", other);
+  }
+
+  /** `this >> other`. */
+  rshift(other: Size): Size {
+    return this.#of("rshift", other);
+  }
+
+  /** `abs(this)`. */
+  abs(): Size {
+    return this.compute("operator.abs", [this]) as Size;
+  }
+
+  /** The nearest int; what is in the middle goes to the even one. */
+  round(): Size {
+    return this.compute("builtins.round", [this]) as Size;
+  }
+
   /** `-this`. */
   neg(): Size {
     return this.compute("operator.neg", [this]) as Size;
@@ -297,7 +317,7 @@ export class TracedNumber extends SymbolicNumber {
     throw coerced(this.expr, "a text");
   }
 
-  override toString(): never {
+  override toString(): string {
     throw coerced(this.expr, "a text");
   }
 
@@ -305,7 +325,7 @@ export class TracedNumber extends SymbolicNumber {
     throw coerced(this.expr, "a number");
   }
 
-  [Symbol.toPrimitive](hint: string): never {
+  [Symbol.toPrimitive](hint: string): string {
     throw coerced(this.expr, hint === "string" ? "a text" : "a number");
   }
 

@@ -9,6 +9,7 @@ import type { Arg } from "../graph/args.ts";
 import { nameOfTarget } from "../graph/editableGraph.ts";
 import { Node } from "../graph/node.ts";
 import { SymExpr, type SymInt, type Val } from "../graph/val.ts";
+import { COMPOSED_NUMBERS } from "./composedNumbers.ts";
 import { currentPlace, withoutTraced } from "./recordedCall.ts";
 import type { ShapeSession } from "./shapes.ts";
 import { type NumberOrigin, TracedNumber, TracedTensor, type ValueTracer } from "./traced.ts";
@@ -54,6 +55,8 @@ export class TracedNumbers implements ValueTracer {
   }
 
   compute(target: string, args: readonly unknown[]): unknown {
+    const composed = COMPOSED_NUMBERS.get(target)?.((name, given) => this.compute(name, given), ...args);
+    if (composed !== undefined) return composed;
     const plain = args.map((it) => (it instanceof TracedTensor ? it.meta : withoutTraced(it)));
     const name = target.replace(/^torch\.ops\./, "");
     const result = recordingOperators(undefined, () => this.#shapes.call(name, plain)) as SymInt | boolean;

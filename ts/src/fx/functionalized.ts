@@ -45,7 +45,7 @@ class FunctionalizedCall {
       throw this.#refused("the only positional argument should be an operator");
     }
     this.#operator = (typeof target === "string" ? target : target.name).replace(/^torch\.ops\./, "");
-    this.#parameters = parametersOf(this.#operator);
+    this.#parameters = parametersOfOverload(this.#operator);
   }
 
   /** Each argument that is written to is copied. */
@@ -118,9 +118,9 @@ class FunctionalizedCall {
   }
 }
 
-/** The parameters of an overload, by its qualified name without `torch.ops`. */
-function parametersOf(operator: string): readonly SchemaParameter[] {
-  const [namespace = "", packet = "", overload = "default"] = operator.split(".");
+/** The parameters of an overload, by its qualified name, with `torch.ops` or without. */
+export function parametersOfOverload(operator: string): readonly SchemaParameter[] {
+  const [namespace = "", packet = "", overload = "default"] = operator.replace(/^torch\.ops\./, "").split(".");
   const schemas = schemasOf(namespace === "aten" ? packet : `${namespace}.${packet}`);
   const schema = schemas.find((it) => (it.overload === "" ? "default" : it.overload) === overload);
   if (schema !== undefined) return schema.parameters;

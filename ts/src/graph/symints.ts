@@ -80,7 +80,7 @@ const FUNCTIONS: ReadonlyMap<string, string> = new Map([
 /** What an expression is where its symbols have these values; undefined where one has none, or nothing computes it. */
 export function valueOfExpression(
   expression: Expression,
-  symbols: ReadonlyMap<string, number>,
+  symbols: ReadonlyMap<string, unknown>,
   call: (target: string, args: readonly unknown[]) => unknown,
 ): unknown {
   if (expression.kind === "symbol") return symbols.get(expression.name);

@@ -1,0 +1,276 @@
+/**
+ * Guards, contexts and events of sessions of shapes, and what PyTorch 2.13 answers: `tests/oracle/gen_experimental.py` has the same
+ * programs.
+ */
+// oxlint-disable unicorn/consistent-function-scoping -- each program is read by itself
+import { readFileSync } from "node:fs";
+import { beforeAll, describe, expect, test } from "vitest";
+import {
+  bindSymbols,
+  builtins,
+  CallMethodKey,
+  checkConsistent,
+  computeUnbackedBindings,
+  ConvertIntKey,
+  Dim,
+  DivideByKey,
+  evalGuards,
+  type ExportedProgram,
+  exportProgram,
+  guard,
+  init,
+  keyGet,
+  type KeyPath,
+  makeFx,
+  Module,
+  type Node,
+  operator,
+  replaceCallSignatureUses,
+  replayShapeEnvEvents,
+  ShapeSession,
+  type SymbolSource,
+  type SymExpr,
+  tensor,
+  type Tensor,
+  type TensorMeta,
+  torch,
+  type TracedNumber,
+  unsafeRemoveAutoFunctionalizedPass,
+} from "../../src/index.ts";
+import { openProgram } from "../../src/export/exportedProgram.ts";
+import { message, type Programs, text } from "../ported/said.ts";
+
+const FIXTURES = new URL("../../../tests/fixtures/fx/", import.meta.url);
+
+beforeAll(() => init());
+
+function program(forward: (x: Tensor) => unknown, example: Tensor): ExportedProgram {
+  class M extends Module {
+    override forward(x: Tensor): unknown {
+      return forward(x);
+    }
+  }
+  const dynamicShapes = example.ndim > 0 ? { x: { 0: Dim.AUTO } } : null;
+  return exportProgram(new M(), [example], {}, { dynamicShapes, verify: false, checkSources: false });
+}
+
+/** A session of one tensor with a dynamic size, and that size. */
+function environment(): { shapes: ShapeSession; size: SymExpr } {
+  const shapes = new ShapeSession([{ source: "L['x']", value: torch.ones(4), dims: [Dim.DYNAMIC] }]);
+  return { shapes, size: (shapes.values[0] as TensorMeta).sizes[0] as SymExpr };
+}
+
+const pathText = (path: KeyPath): string =>
+  path.map((it) => (typeof it === "number" ? `[${it}]` : String(it))).join("");
+
+const programs: Programs = {
+  guards_of_make_fx(say) {
+    const f = (x: Tensor, y: Tensor): Tensor => (guard(operator.gt(x.size(0), 3)) ? x.sin().add(y) : x.cos().add(y));
+    const gm = makeFx(f, { tracingMode: "symbolic" })(torch.ones(4, 3), torch.ones(4, 1));
+    const sizes: [number[], number[]][] = [
+      [
+        [5, 3],
+        [5, 1],
+      ],
+      [
+        [2, 3],
+        [2, 1],
+      ],
+      [
+        [5, 3],
+        [6, 1],
+      ],
+      [
+        [5, 7],
+        [5, 1],
+      ],
+      [
+        [5, 3],
+        [5, 2],
+      ],
+    ];
+    for (const [a, b] of sizes) {
+      const args = [torch.ones(a), torch.ones(b)];
+      say([evalGuards(gm, args), evalGuards(gm, args, { ignoreStatic: false })]);
+    }
+    say([...bindSymbols(gm, [torch.ones(5, 3), torch.ones(5, 1)]).values()].toSorted((a, b) => a - b));
+    say(message(() => bindSymbols(gm, [torch.ones(5, 3), torch.ones(6, 1)])) !== "taken");
+  },
+  bindings_of_data(say) {
+    const told = (forward: (x: Tensor) => unknown, x: Tensor): void => {
+      const known = new Set<string>();
+      for (const node of program(forward, x).graph.nodes) {
+        if (node.op !== "call_function") continue;
+        const bindings = computeUnbackedBindings(node.meta.get("val") as SymbolSource, known);
+        for (const it of bindings.keys()) known.add(it);
+        if (bindings.size > 0) say([Array.from(bindings.values(), pathText)]);
+      }
+    };
+    told((x) => x.nonzero(), tensor([1, 0], { dtype: "float32" }));
+    told((x) => torch.zeros([x.item() as number]), tensor(3));
+    told((x) => torch.unique(x, { returnInverse: true }), tensor([1, 1], { dtype: "float32" }));
+    say([new CallMethodKey("size"), new ConvertIntKey(), new DivideByKey(3), new DivideByKey(3).get(7)].map(String));
+    say(keyGet(torch.ones(2, 3), [new CallMethodKey("size")]));
+  },
+  functions_of_sizes(say) {
+    const forward = (x: Tensor): unknown => {
+      const n = x.size(0) as unknown as TracedNumber;
+      const half = n.truediv(2);
+      return [
+        x.sum().add(n.mul(0) as number),
+        builtins.abs(operator.sub(3, n)),
+        n.lshift(2),
+        operator.rshift(n, 1),
+        builtins.round(half),
+        torch.symSum([n, n, 3] as unknown as number[]),
+      ];
+    };
+    const module = program(forward, torch.ones(5)).module();
+    for (const size of [2, 3, 5, 7, 8]) say((module(torch.ones(size)) as unknown[]).slice(1).map(Number));
+  },
+  contexts(say) {
+    const { shapes, size } = environment();
+    const gt = (than: number): SymExpr => shapes.call("operator.gt", [size, than]) as SymExpr;
+    const lt = (than: number): SymExpr => shapes.call("operator.lt", [size, than]) as SymExpr;
+    const guards = (): string => shapes.state().guards;
+    const first = guards();
+    say(shapes.suppressGuards(() => shapes.decide(gt(3))));
+    say(guards() === first ? 0 : 1);
+    say(shapes.decide(gt(3)));
+    const second = guards();
+    say(second === first ? 0 : 1);
+    const attempt = (): boolean => shapes.errorOnNewGuards(() => shapes.decide(gt(3)) && shapes.decide(lt(9)));
+    say(message(attempt) !== "taken");
+    say(guards() === second ? 1 : 2);
+    shapes.freeze();
+    say(shapes.decide(lt(9)));
+    const u = shapes.createUnbackedSymint();
+    say([shapes.isUnbackedSymint(u), shapes.isUnbackedSymint(size)]);
+    const kinds = { float: "SymFloat" } as const;
+    say(
+      [u, shapes.createUnbackedSymbool(), String(shapes.createUnbackedSymfloat()).startsWith("zuf") && kinds.float].map(
+        String,
+      ),
+    );
+    expect(guards()).not.toBe(second);
+    expect(JSON.stringify(shapes.finish().guards)).not.toContain("< 9");
+  },
+  events(say) {
+    const { shapes, size } = environment();
+    shapes.decide(shapes.call("operator.gt", [size, 3]) as SymExpr);
+    const again = replayShapeEnvEvents(shapes.events);
+    say(message(() => again.checkEqual(shapes)));
+    shapes.decide(shapes.call("operator.lt", [size, 9]) as SymExpr);
+    say(`${message(() => again.checkEqual(shapes))}:`);
+  },
+  writes_of_programs(say) {
+    torch.library.define("fxtest::accum_", "(Tensor(a!) acc, Tensor x) -> ()");
+    torch.library.impl("fxtest::accum_", "cpu", (acc: Tensor, x: Tensor) => void acc.add_(x));
+    torch.library.define("fxtest::count_", "(Tensor(a!) acc, Tensor x) -> Tensor");
+    torch.library.impl("fxtest::count_", "cpu", (acc: Tensor, x: Tensor) => acc.add_(x).sum());
+    torch.library.registerFake("fxtest::accum_", () => undefined);
+    torch.library.registerFake("fxtest::count_", (acc: Tensor) => acc.newEmpty([]));
+    const { accum_ } = torch.ops["fxtest"] as unknown as Record<"accum_" | "count_", (a: Tensor, b: Tensor) => Tensor>;
+    class M extends Module {
+      declare b: Tensor;
+      constructor() {
+        super();
+        this.registerBuffer("b", torch.zeros(3));
+      }
+      override forward(x: Tensor): Tensor {
+        const y = x.clone();
+        accum_(y, x);
+        accum_(this.b, x.select(0, 0));
+        return y.mul(2);
+      }
+    }
+    const x = torch.ones(2, 3);
+    const viewed = openProgram(new Uint8Array(readFileSync(new URL("functional.pt2", FIXTURES))), {});
+    for (const functional of [exportProgram(new M(), [x]).runDecompositions(new Set()), viewed]) {
+      const expected = (functional.module()(x) as Tensor).toArray();
+      const written = unsafeRemoveAutoFunctionalizedPass(functional);
+      const calls = written.graph.nodes.filter((it) => it.op === "call_function");
+      say(calls.map((it) => it.target.replace("torch.ops.", "")));
+      say(written.graphSignature.outputSpecs.map(({ kind, target }) => [kind, target]));
+      expect((written.module()(x) as Tensor).toArray()).toEqual(expected);
+    }
+  },
+};
+
+const recorded = JSON.parse(readFileSync(new URL("experimental.json", FIXTURES), "utf8")) as Readonly<
+  Record<string, readonly string[]>
+>;
+
+describe("as PyTorch answers:", () => {
+  test.each(Object.keys(programs))("%s", (name) => {
+    const said: string[] = [];
+    programs[name]?.((it) => void said.push(text(it)));
+    expect(said).toEqual(recorded[name]);
+  });
+});
+
+describe("a session", () => {
+  test("tells its calls", () => {
+    const { shapes, size } = environment();
+    shapes.decide(shapes.call("operator.gt", [size, 3]) as SymExpr);
+    expect(shapes.events.map(String)).toEqual([
+      "event: ShapeSession ([{source: L['x'], value: f32[4], dims: [DimHint(DYNAMIC)]}])",
+      "event: infer (operator.gt, [s77, 3], {})",
+      "event: decide (s77 > 3)",
+    ]);
+    const [made, computed, decided] = shapes.events;
+    expect([made?.isCreateFxCallFunction(), computed?.isCreateFxCallFunction()]).toEqual([false, true]);
+    expect([computed?.isEvaluateExpr(), decided?.isEvaluateExpr()]).toEqual([false, true]);
+    expect(() => decided?.run()).toThrow("ShapeEnvEvent.run takes a ShapeSession");
+    expect(() => replayShapeEnvEvents(shapes.events.slice(1))).toThrow("the first of which makes a session");
+  });
+
+  test("adds no assertion once these are frozen", () => {
+    const { shapes } = environment();
+    const [a, b] = [shapes.createUnbackedSymint(), shapes.createUnbackedSymint()];
+    const less = (it: SymExpr): SymExpr => shapes.call("operator.lt", [it, 5]) as SymExpr;
+    shapes.check(less(a));
+    shapes.freezeRuntimeAsserts();
+    shapes.check(less(b));
+    expect(shapes.finish().assertions.map(({ condition }) => String(condition))).toEqual(["u0 < 5"]);
+  });
+
+  test("keeps the numbers that were made while guards were refused", () => {
+    const { shapes } = environment();
+    const u = shapes.errorOnNewGuards(() => shapes.createUnbackedSymint());
+    expect([u, shapes.createUnbackedSymint()].map(String)).toEqual(["u0", "u1"]);
+  });
+});
+
+test("checkConsistent takes sizes to be equal", () => {
+  const forward = (x: Tensor): Tensor => {
+    const nonzero = x.nonzero().size(0);
+    checkConsistent(nonzero, 2);
+    checkConsistent(x, torch.ones(3));
+    checkConsistent("what is no number", 3);
+    return x.mul(nonzero);
+  };
+  const module = program(forward, tensor([1, 0, 2], { dtype: "float32" })).module();
+  expect((module(tensor([1, 3, 0], { dtype: "float32" })) as Tensor).toArray()).toEqual([2, 6, 0]);
+  expect(() => module(torch.ones(3))).toThrow("Runtime assertion failed for expression u0 <= 2");
+  expect(() => checkConsistent(torch.ones(2), torch.ones(3))).toThrow("[3] != [2] (old != new)");
+  expect(() => checkConsistent(2, torch.ones(3))).toThrow("checkConsistent takes a number behind a number");
+});
+
+test("the signature of a call names another node", () => {
+  const { graph } = program((x) => x.relu().mul(2), torch.ones(2));
+  const [x, relu, mul] = graph.nodes as unknown as [Node, Node, Node];
+  const signature = {
+    inputs: [{ type: "tensor", name: x.name }],
+    outputs: [{ type: "tensor", name: relu.name }],
+  } as const;
+  expect(replaceCallSignatureUses(signature, relu, mul).outputs).toEqual([{ type: "tensor", name: "mul" }]);
+  expect(replaceCallSignatureUses(signature, relu, mul).inputs).toEqual(signature.inputs);
+});
+
+test("keys of bindings refuse what they are not for", () => {
+  expect(new ConvertIntKey().get(true)).toBe(1);
+  expect(() => new DivideByKey(0)).toThrow("an int other than 0");
+  expect(() => new CallMethodKey("size").get(3)).toThrow("what has a method `size`");
+  expect(() => evalGuards(makeFx((x: Tensor) => x)(torch.ones(2)), [torch.ones(2)])).toThrow("with symbolic sizes");
+});
