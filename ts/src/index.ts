@@ -18,6 +18,23 @@ export { compile, type CompiledModule, type CompileOptions } from "./export/comp
 export { Dim, type DimBounds, type DimFactory, DimHint, type DimSpec, DimVar, dims } from "./export/dim.ts";
 export { type DynamicShapes, type DynamicShapesBuilder, resolveDynamicShapes } from "./export/dynamicShapes.ts";
 export { unsafeRemoveAutoFunctionalizedPass } from "./export/removeAutoFunctionalized.ts";
+export {
+  DictSpec,
+  type IntermediateSpec,
+  IntVar,
+  type IntVarOptions,
+  type LeafIntSpec,
+  type LeafSpec,
+  ObjectSpec,
+  ParamsSpec,
+  type ParamsSpecValue,
+  SeqSpec,
+  ShapesSpec,
+  type ShapesSpecOptions,
+  ShapeVar,
+  STATIC,
+  TensorSpec,
+} from "./export/dynamicSpec.ts";
 export { bindSymbols, evalGuards, type EvalGuardsOptions } from "./export/guards.ts";
 export { refineDynamicShapesFromSuggestedFixes } from "./export/refineShapes.ts";
 export {

@@ -15,6 +15,7 @@ import { Module } from "../nn/module.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { argumentOf, constantOf } from "./arguments.ts";
 import type { DynamicShapes } from "./dynamicShapes.ts";
+import { ShapesSpec } from "./dynamicSpec.ts";
 import { ExportedProgram } from "./exportedProgram.ts";
 import { type ExportInputs, ExportTracer } from "./exportTracer.ts";
 import { withTensors } from "./givenArrays.ts";
@@ -31,7 +32,7 @@ import { ModuleInputs, typeName } from "./moduleInputs.ts";
 import { renameSubgraphInputs } from "./placeholderNames.ts";
 import type { Constant, ExampleInput, ProgramParts, StateEntry } from "./program.ts";
 import { partsOfModule, ProgramModule } from "./programModule.ts";
-import { type SessionInput, ShapeSession } from "./shapes.ts";
+import { type SessionInput, type SessionResult, ShapeSession } from "./shapes.ts";
 import { GraphSignature, type OutputSpec } from "./signature.ts";
 import { StateGuard } from "./stateGuard.ts";
 import { Tracepoints } from "./tracepoints.ts";
@@ -137,7 +138,7 @@ export function exportWith(
   }
   removeUnusedDetach(recorded);
   assertConvertedTensors(recorded);
-  const sizes = shapes.finish();
+  const sizes = withAssumptions(shapes, inputs.leaves, options.dynamicShapes);
   const { rangeConstraints, guards, replace } = sizes;
   const graphModule = tracer.moduleOf(recorded, "GraphModule");
   // What is asserted of data is asserted while the graph still names the symbols that turned out to be numbers.
@@ -174,6 +175,23 @@ export function exportWith(
     verifyProgram(module, program, { given, outSpec, warn: tell });
   }
   return program;
+}
+
+/** What became of the sizes, with what else the program is to assert of them. */
+function withAssumptions(
+  shapes: ShapeSession,
+  inputs: readonly SessionInput[],
+  dynamicShapes: DynamicShapes | undefined,
+): SessionResult {
+  const sizes = shapes.finish();
+  if (!(dynamicShapes instanceof ShapesSpec)) return sizes;
+  const assumed = dynamicShapes.conditions(shapes, inputs);
+  const { asserts, ...others } = sizes.runtimeAsserts;
+  return {
+    ...sizes,
+    assertions: [...sizes.assertions, ...assumed.map((condition) => ({ condition, message: undefined }))],
+    runtimeAsserts: { ...others, asserts: [...asserts, ...assumed.map(String)] },
+  };
 }
 
 function unlifted(parts: ProgramParts): GraphModule {

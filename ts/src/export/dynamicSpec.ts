@@ -1,0 +1,537 @@
+/**
+ * Sizes of a call as objects: `torch.fx.experimental.dynamic_spec`.
+ *
+ * Here they are told to `exportProgram`, as its `dynamicShapes`. A variable is a symbol that has no value; what is computed with it is
+ * an expression, for a size that follows from others or for a condition on all calls.
+ *
+ * @module
+ */
+import { fxError, type FxError } from "../base/errors.ts";
+import { checkGiven, checkOptions } from "../base/given.ts";
+import { isOptions } from "../base/naming.ts";
+import { type Expression, parseExpression } from "../graph/expression.ts";
+import { valueOfExpression } from "../graph/symints.ts";
+import { SymExpr, type SymInt, TensorMeta } from "../graph/val.ts";
+import { treeMap } from "../trace/pytree.ts";
+import { Dim, type DimSpec, DimVar } from "./dim.ts";
+import type { DynamicShapesBuilder } from "./dynamicShapes.ts";
+import { pythonText } from "./pythonText.ts";
+import { type SessionInput, ShapeSession } from "./shapes.ts";
+import { type Condition, type Size, TracedNumber, type ValueTracer } from "./traced.ts";
+
+/** A size that is static: that of the example. */
+export const STATIC = null;
+
+/** What is said of a size: a variable, an expression of variables, the size itself, or nothing. */
+export type LeafIntSpec = Size | null;
+/** What is said of an argument without parts. */
+export type LeafSpec = LeafIntSpec | TensorSpec;
+/** What is said of an argument. */
+export type IntermediateSpec = LeafSpec | ObjectSpec | DictSpec | SeqSpec;
+/** What is said of a parameter: of `"*args"` a list, and of `"**kwargs"` an object by name. */
+export type ParamsSpecValue =
+  | IntermediateSpec
+  | readonly IntermediateSpec[]
+  | Readonly<Record<string, IntermediateSpec>>;
+
+/** How a variable is made. */
+export interface IntVarOptions {
+  readonly min?: number;
+  readonly max?: number;
+  /** A value that is typical. Nothing depends on it. */
+  readonly optimizationHint?: number;
+}
+
+const OPTIONS = ["min", "max", "optimizationHint"] as const;
+
+/** The numbers that come of variables, with these. */
+const variablesOf = new WeakMap<TracedNumber, ReadonlySet<IntVar>>();
+
+/** A number that comes of variables, shown with their names as PyTorch shows them: `batch#0`. */
+class SpecifiedNumber extends TracedNumber {
+  override get text(): string {
+    return super.text.replaceAll(/__(\d+)\b/g, "#$1");
+  }
+}
+
+/** Computes with variables, and decides nothing of them. */
+const SPECIFICATIONS: ValueTracer = {
+  number: (expr) => (expr instanceof SymExpr ? new SpecifiedNumber(expr, SPECIFICATIONS) : expr),
+  compute(target, args) {
+    using session = new ShapeSession([]);
+    const numbers = args.filter((it) => it instanceof TracedNumber);
+    for (const it of numbers) checkOrigin(it, target);
+    const known = args.map((it) => (it instanceof TracedNumber ? it.expr : it));
+    const res = SPECIFICATIONS.number(session.call(target, known) as SymInt | boolean);
+    if (res instanceof TracedNumber) {
+      variablesOf.set(res, new Set(numbers.flatMap((it) => [...(variablesOf.get(it) as ReadonlySet<IntVar>)])));
+    }
+    return res;
+  },
+  simplify: ({ expr }) => expr,
+  hint: () => undefined,
+  item: () => refuse("item"),
+  decide: () => refuse("a decision"),
+  check: () => refuse("a check"),
+};
+
+function refuse(what: string): never {
+  throw fxError("InvalidOption", `${what} is not allowed at spec-definition time`, {
+    help: "use IntVar and ShapeVar inside of TensorSpec and ShapesSpec only",
+  });
+}
+
+function isSpecified(value: unknown): value is TracedNumber {
+  return value instanceof TracedNumber && variablesOf.has(value);
+}
+
+let nVariables = 0;
+
+/**
+ * An int that differs between calls: `IntVar`. Two with one name are two.
+ *
+ * @example
+ * ```ts
+ * const heads = new IntVar("num_heads", { min: 1, max: 64 });
+ * String(heads.add(1)); // "num_heads#0 + 1"
+ * ```
+ */
+export class IntVar extends SpecifiedNumber {
+  readonly name: string;
+  readonly min: number | undefined;
+  readonly max: number | undefined;
+  readonly optimizationHint: number | undefined;
+  readonly #uid: number;
+
+  constructor(name = "anon", options: IntVarOptions = {}) {
+    checkOptions("IntVar", options, OPTIONS);
+    checkGiven("IntVar", /^[A-Za-z_]\w*$/.test(name), "an identifier as its name");
+    const uid = nVariables++;
+    super(new SymExpr(`Symbol('${name}__${uid}', integer=True)`), SPECIFICATIONS);
+    variablesOf.set(this, new Set([this]));
+    this.#uid = uid;
+    this.name = name;
+    this.min = options.min;
+    this.max = options.max;
+    this.optimizationHint = options.optimizationHint;
+  }
+
+  /** As PyTorch shows it: `IntVar(offset#1, min=0)`. */
+  override toString(): string {
+    const said = [
+      [`min=`, this.min],
+      [`max=`, this.max],
+      [`optimization_hint=`, this.optimizationHint],
+    ].flatMap(([name, value]) => (value === undefined ? [] : [`${name}${value}`]));
+    return `${classOf(this)}(${[`${this.name}#${this.#uid}`, ...said].join(", ")})`;
+  }
+
+  override [Symbol.toPrimitive](hint: string): string {
+    return hint === "string" ? this.toString() : super[Symbol.toPrimitive](hint);
+  }
+
+  /** For files and logs. */
+  toJsonable(): object {
+    const { name, min = null, max = null, optimizationHint = null } = this;
+    return { type: classOf(this), name, min, max, optimization_hint: optimizationHint };
+  }
+}
+
+/** The name of the class, which a bundler may have changed. */
+function classOf(variable: IntVar): string {
+  return variable instanceof ShapeVar ? "ShapeVar" : "IntVar";
+}
+
+/**
+ * A size that differs between calls: `ShapeVar`, an {@link IntVar} that is not negative.
+ *
+ * @example
+ * ```ts
+ * const batch = new ShapeVar("batch", { max: 64 });
+ * ```
+ */
+export class ShapeVar extends IntVar {
+  constructor(name?: string, options: IntVarOptions = {}) {
+    checkOptions("ShapeVar", options, OPTIONS);
+    const { min = 0 } = options;
+    if (min < 0) {
+      const why = `ShapeVar requires min >= 0 (a shape dim is non-negative); got min=${min}. Use IntVar(...) for unrestricted scalars.`;
+      throw fxError("InvalidOption", why);
+    }
+    super(name, { ...options, min });
+  }
+}
+
+/**
+ * What is said of each dimension of a tensor: `TensorSpec`.
+ *
+ * @example
+ * ```ts
+ * const batch = new ShapeVar("batch");
+ * new TensorSpec([operator.add(batch.mul(2), 1), 10, STATIC]);
+ * ```
+ */
+export class TensorSpec {
+  readonly dims: readonly LeafIntSpec[];
+
+  constructor(dims: readonly LeafIntSpec[]) {
+    checkGiven("TensorSpec", Array.isArray(dims), "a list with something for each dimension");
+    for (const [at, it] of dims.entries()) {
+      const isLeaf = it === null || Number.isSafeInteger(it) || it instanceof TracedNumber;
+      if (!isLeaf) throw notSaid(`TensorSpec dim ${at}: expected LeafIntSpec, got ${pythonText(it)}`);
+      checkOrigin(it, `TensorSpec dim ${at}`);
+    }
+    this.dims = Object.freeze([...dims]);
+  }
+
+  toString(): string {
+    return listed("Tensor:", this.dims.entries(), (at) => `${at}`);
+  }
+
+  /** For files and logs. */
+  toJsonable(): object {
+    return { type: "TensorSpec", dims: this.dims.map(jsonable) };
+  }
+}
+
+/**
+ * What is said of the attributes of an object: `ObjectSpec`.
+ *
+ * @example
+ * ```ts
+ * new ObjectSpec({ weight: new TensorSpec([new ShapeVar("h"), null]) });
+ * ```
+ */
+export class ObjectSpec {
+  readonly #fields: ReadonlyMap<string, IntermediateSpec>;
+
+  constructor(fields: Readonly<Record<string, IntermediateSpec>> = {}) {
+    checkGiven("ObjectSpec", isOptions(fields), "an object by the names of attributes");
+    this.#fields = new Map(Object.entries(fields));
+  }
+
+  /** The attributes with what is said of them. */
+  items(): IterableIterator<[string, IntermediateSpec]> {
+    return this.#fields.entries();
+  }
+
+  toString(): string {
+    return listed("object_spec:", this.#fields, (name) => `.${name}`);
+  }
+
+  /** For files and logs. */
+  toJsonable(): object {
+    return { type: "ObjectSpec", fields: jsonableEntries(this.#fields) };
+  }
+}
+
+/**
+ * What is said of the items of an object or a Map: `DictSpec`.
+ *
+ * @example
+ * ```ts
+ * new DictSpec({ x: new TensorSpec([new ShapeVar("h"), null]) });
+ * ```
+ */
+export class DictSpec {
+  readonly #entries: ReadonlyMap<string | number, IntermediateSpec>;
+
+  constructor(
+    entries: Readonly<Record<string, IntermediateSpec>> | ReadonlyMap<string | number, IntermediateSpec> = {},
+  ) {
+    checkGiven("DictSpec", entries instanceof Map || isOptions(entries), "an object, or a Map, by keys");
+    this.#entries = new Map<string | number, IntermediateSpec>(
+      entries instanceof Map ? entries : Object.entries(entries),
+    );
+    for (const key of this.#entries.keys()) {
+      const isKey = typeof key === "string" || Number.isSafeInteger(key);
+      if (!isKey) throw notSaid(`DictSpec entries must have str or int keys, got ${pythonText(key)}`);
+    }
+  }
+
+  /** The keys with what is said of their items. */
+  items(): IterableIterator<[string | number, IntermediateSpec]> {
+    return this.#entries.entries();
+  }
+
+  toString(): string {
+    return listed("dict_spec:", this.#entries, (key) => `[${pythonText(key)}]`);
+  }
+
+  /** For files and logs. */
+  toJsonable(): object {
+    return { type: "DictSpec", entries: jsonableEntries(this.#entries) };
+  }
+}
+
+/**
+ * What is said of the items of a list, from the first on: `SeqSpec`. Those that are left out are static.
+ *
+ * @example
+ * ```ts
+ * new SeqSpec([new TensorSpec([new ShapeVar("h"), 10]), 1]);
+ * ```
+ */
+export class SeqSpec {
+  readonly entries: readonly IntermediateSpec[];
+
+  constructor(entries: readonly IntermediateSpec[]) {
+    checkGiven("SeqSpec", Array.isArray(entries), "a list with something for each item");
+    this.entries = Object.freeze([...entries]);
+  }
+
+  toString(): string {
+    return listed("seq_spec:", this.entries.entries(), (at) => `[${at}]`);
+  }
+
+  /** For files and logs. */
+  toJsonable(): object {
+    return { type: "SeqSpec", entries: this.entries.map(jsonable) };
+  }
+}
+
+/**
+ * What is said of the parameters of a function, by name: `ParamsSpec`. What is left out is static.
+ *
+ * @example
+ * ```ts
+ * new ParamsSpec({ x: new TensorSpec([new ShapeVar("batch"), null]), n: new IntVar("seq"), "*args": [null, new IntVar()] });
+ * ```
+ */
+export class ParamsSpec {
+  /** The parameters that have names. */
+  readonly named: ReadonlyMap<string, IntermediateSpec>;
+  /** What is said of a rest parameter. */
+  readonly varargs: readonly IntermediateSpec[] | undefined;
+  /** What is said of further arguments by name. */
+  readonly varkw: ReadonlyMap<string, IntermediateSpec> | undefined;
+
+  constructor(params: Readonly<Record<string, ParamsSpecValue>> = {}) {
+    checkGiven("ParamsSpec", isOptions(params), "an object by the names of parameters");
+    const named = new Map<string, IntermediateSpec>();
+    for (const [key, value] of Object.entries(params)) {
+      if (key === "*args") {
+        if (!Array.isArray(value)) throw notSaid("ParamsSpec '*args' value must be a list of leaf specs");
+        for (const [at, it] of value.entries()) checkOrigin(it, `ParamsSpec '*args'[${at}]`);
+        this.varargs = Object.freeze([...(value as readonly IntermediateSpec[])]);
+      } else if (key === "**kwargs") {
+        if (!isOptions(value)) throw notSaid("ParamsSpec '**kwargs' value must be a dict of leaf specs");
+        for (const [name, it] of Object.entries(value)) checkOrigin(it, `ParamsSpec '**kwargs'['${name}']`);
+        this.varkw = new Map(Object.entries(value as Readonly<Record<string, IntermediateSpec>>));
+      } else if (key.startsWith("*")) {
+        throw notSaid(`Unknown sentinel key '${key}' in ParamsSpec; only '*args' and '**kwargs' are reserved`);
+      } else {
+        checkOrigin(value, `ParamsSpec['${key}']`);
+        named.set(key, value as IntermediateSpec);
+      }
+    }
+    this.named = named;
+  }
+
+  toString(): string {
+    const lines = Array.from(this.named, ([name, it]) => entry(name, it));
+    if (this.varargs !== undefined) lines.push(listed("*args:", this.varargs.entries(), String));
+    if (this.varkw !== undefined) lines.push(listed("**kwargs:", this.varkw, String));
+    return lines.join("\n");
+  }
+
+  /** For files and logs. */
+  toJsonable(): object {
+    const params = jsonableEntries(this.named);
+    if (this.varargs !== undefined) params["*args"] = this.varargs.map(jsonable);
+    if (this.varkw !== undefined) params["**kwargs"] = jsonableEntries(this.varkw);
+    return { type: "ParamsSpec", params };
+  }
+}
+
+/** What else is said of the sizes of a call. */
+export interface ShapesSpecOptions {
+  /** Conditions that hold of all calls. The program asks them of its inputs. */
+  readonly assumptions?: readonly Condition[];
+}
+
+/**
+ * What is said of the sizes of a call, as the `dynamicShapes` of `exportProgram`: `ShapesSpec`. A variable is one symbol wherever
+ * it stands; where the module decides something of it that was not said, the export is refused.
+ *
+ * @example
+ * ```ts
+ * const [a, b] = [new ShapeVar("a"), new ShapeVar("b")];
+ * const params = { x: new TensorSpec([a, null]), y: new TensorSpec([b, null]) };
+ * exportProgram(model, [x, y], {}, { dynamicShapes: new ShapesSpec(params, { assumptions: [operator.gt(a.add(b), 10)] }) });
+ * ```
+ */
+export class ShapesSpec implements DynamicShapesBuilder {
+  readonly params: ParamsSpec | undefined;
+  readonly #assumptions: readonly Condition[];
+  /** What stands for each variable in the inputs that were resolved last. */
+  #places: ReadonlyMap<IntVar, DimSpec> = new Map();
+
+  constructor(params?: ParamsSpec | Readonly<Record<string, ParamsSpecValue>>, options: ShapesSpecOptions = {}) {
+    checkOptions("ShapesSpec", options, ["assumptions"]);
+    const { assumptions = [] } = options;
+    checkGiven("ShapesSpec", Array.isArray(assumptions), "a list of conditions as assumptions");
+    const isParams = params === undefined || params instanceof ParamsSpec;
+    this.params = isParams ? params : new ParamsSpec(params);
+    for (const [at, it] of assumptions.entries()) {
+      const isCondition = isSpecified(it) && it.kind === "bool";
+      if (!isCondition) throw notSaid(`ShapesSpec.assumptions[${at}]: expected SymBool, got ${pythonText(it)}`);
+    }
+    this.#assumptions = Object.freeze([...assumptions]);
+  }
+
+  /** The conditions that hold of all calls. */
+  get assumptions(): readonly Condition[] {
+    return this.#assumptions;
+  }
+
+  /** What was said, in the structure of the inputs. */
+  dynamicShapes(argNames: readonly string[], inputs: readonly unknown[]): Readonly<Record<string, unknown>> {
+    const { named = new Map<string, IntermediateSpec>(), varargs = [], varkw } = this.params ?? new ParamsSpec();
+    const unknown = [...named.keys(), ...(varkw?.keys() ?? [])].find((it) => !argNames.includes(it));
+    if (unknown !== undefined) {
+      throw notSaid(`ShapesSpec names the parameter ${unknown}, and the arguments are ${argNames.join(", ")}`);
+    }
+    const places = new Places();
+    const rest = argNames.filter((it) => !named.has(it) && !varkw?.has(it)).slice(-varargs.length);
+    const specs = argNames.map((it) => named.get(it) ?? varkw?.get(it) ?? varargs[rest.indexOf(it)] ?? null);
+    const res = argNames.map((it, at) => [it, places.said(specs[at] as IntermediateSpec, inputs[at], it)] as const);
+    this.#places = places.of;
+    return Object.fromEntries(res);
+  }
+
+  /** @internal The conditions in terms of the sizes of an export, whose inputs were resolved by this. */
+  conditions(shapes: ShapeSession, inputs: readonly SessionInput[]): SymExpr[] {
+    const sizes = new Map<string, unknown>();
+    for (const [variable, place] of this.#places) {
+      const at = inputs.findIndex(({ dims = [] }) => dims.includes(place));
+      const value = shapes.values[at];
+      const size = value instanceof TensorMeta ? value.sizes[inputs[at]?.dims?.indexOf(place) as number] : value;
+      if (size !== undefined) sizes.set(String(variable.expr), size);
+    }
+    return (this.#assumptions as readonly TracedNumber[]).map((it) => {
+      const res = valueOfExpression(parseExpression(it.expr), sizes, (name, args) => shapes.call(name, args));
+      if (res instanceof SymExpr) return res;
+      throw notSaid(`no input has the size that is assumed: ${it.text}`);
+    });
+  }
+
+  toString(): string {
+    const lines = ["shapes_spec:"];
+    if (this.params !== undefined) lines.push("  params:", indented(String(this.params), 4));
+    if (this.#assumptions.length > 0)
+      lines.push("  assumptions:", ...this.#assumptions.map((it) => `    ${shown(it)}`));
+    return lines.join("\n");
+  }
+
+  /** For files and logs. */
+  toJsonable(): object {
+    return { type: "ShapesSpec", params: this.params?.toJsonable() ?? null, assumptions: this.#assumptions.map(shown) };
+  }
+}
+
+/** The dimensions that stand for variables. */
+class Places {
+  readonly of = new Map<IntVar, DimSpec>();
+  readonly #names = new Set<string>();
+
+  said(spec: IntermediateSpec, input: unknown, where: string): unknown {
+    if (spec === null) return treeMap(() => null, input);
+    if (spec instanceof TensorSpec) return spec.dims.map((it) => this.#dim(it));
+    if (spec instanceof IntVar) return this.#int(spec);
+    if (typeof spec === "number") return spec;
+    if (spec instanceof TracedNumber)
+      throw notSaid(`${where}: an int that follows from others is not known to an export`);
+    if (spec instanceof SeqSpec) {
+      if (!Array.isArray(input)) throw notSaid(`${where}: SeqSpec is for a list`);
+      return Array.from(input, (it, at) => this.said(spec.entries[at] ?? null, it, `${where}[${at}]`));
+    }
+    const entries = input instanceof Map ? [...input] : isOptions(input) ? Object.entries(input) : undefined;
+    if (entries === undefined) throw notSaid(`${where}: ${spec.constructor.name} is for an object or a Map`);
+    const items = new Map<unknown, IntermediateSpec>(spec.items());
+    return Object.fromEntries(
+      entries.map(([key, it]) => [key, this.said(items.get(key) ?? null, it, `${where}.${String(key)}`)]),
+    );
+  }
+
+  #int(variable: IntVar): DimSpec {
+    const { min, max } = variable;
+    const res = Dim.DYNAMIC.within({ ...(min !== undefined && { min }), ...(max !== undefined && { max }) });
+    this.of.set(variable, res);
+    return res;
+  }
+
+  #dim(dim: LeafIntSpec): DimSpec {
+    if (!(dim instanceof TracedNumber)) return dim;
+    const [variable, ...others] = variablesOf.get(dim) as ReadonlySet<IntVar>;
+    const linear = linearOf(parseExpression(dim.expr));
+    if (variable === undefined || others.length > 0 || linear === undefined) {
+      throw notSaid(`a size of an input is a variable times an int plus an int, and not ${dim.text}`);
+    }
+    const root = this.#dimOf(variable);
+    const res = linear.factor === 1 ? root : root.mul(linear.factor);
+    return linear.offset === 0 ? res : res.add(linear.offset);
+  }
+
+  #dimOf(variable: IntVar): DimVar {
+    const known = this.of.get(variable);
+    if (known instanceof DimVar) return known;
+    const { name, min = 0, max } = variable;
+    const unique = this.#names.has(name) ? `${name}_${this.#names.size}` : name;
+    this.#names.add(unique);
+    const res = Dim(unique, { min: Math.max(min, 0), ...(max !== undefined && { max }) });
+    this.of.set(variable, res);
+    return res;
+  }
+}
+
+/** What an expression of one symbol is, where it is a sum of a multiple of it and an int. */
+function linearOf(expression: Expression): { readonly factor: number; readonly offset: number } | undefined {
+  if (expression.kind === "symbol") return { factor: 1, offset: 0 };
+  if (expression.kind === "number") return undefined;
+  const numbers = expression.args.filter((it) => it.kind === "number");
+  const [rest, ...others] = expression.args.filter((it) => it.kind !== "number");
+  if (rest === undefined || others.length > 0 || numbers.length !== 1) return undefined;
+  const number = Number(numbers[0]?.text);
+  const inner = linearOf(rest);
+  if (inner === undefined || !Number.isSafeInteger(number)) return undefined;
+  if (expression.name === "Add") return { factor: inner.factor, offset: inner.offset + number };
+  return expression.name === "Mul" ? { factor: inner.factor * number, offset: inner.offset * number } : undefined;
+}
+
+/** A specification as Python shows it. */
+function shown(value: unknown): string {
+  return value instanceof TracedNumber && !(value instanceof IntVar) ? value.text : pythonText(value);
+}
+
+function indented(text: string, by = 2): string {
+  return text.replaceAll(/^/gm, " ".repeat(by));
+}
+
+function entry(key: string, value: unknown): string {
+  const text = shown(value);
+  return text.includes("\n") ? `${key}:\n${indented(text)}` : `${key}: ${text}`;
+}
+
+function listed<K>(head: string, entries: Iterable<readonly [K, unknown]>, nameOf: (key: K) => string): string {
+  return [head, ...Array.from(entries, ([key, it]) => indented(entry(nameOf(key), it)))].join("\n");
+}
+
+function jsonable(value: unknown): unknown {
+  const spec = value as { readonly toJsonable?: () => object } | null;
+  if (typeof spec?.toJsonable === "function") return spec.toJsonable();
+  return value instanceof TracedNumber ? value.text : value;
+}
+
+function jsonableEntries(entries: ReadonlyMap<string | number, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Array.from(entries, ([key, it]) => [String(key), jsonable(it)]));
+}
+
+function checkOrigin(value: unknown, where: string): void {
+  if (!(value instanceof TracedNumber) || isSpecified(value)) return;
+  throw notSaid(`${where}: SymInt spec values must originate from spec IntVar / ShapeVar`);
+}
+
+function notSaid(reason: string): FxError {
+  return fxError("DynamicShapes", reason);
+}

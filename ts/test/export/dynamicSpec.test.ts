@@ -1,0 +1,119 @@
+/**
+ * Sizes of a call as objects, and what PyTorch 2.13 prints of them: `tests/oracle/gen_experimental.py` has the same program.
+ */
+import { readFileSync } from "node:fs";
+import { beforeAll, describe, expect, test } from "vitest";
+import {
+  type Condition,
+  DictSpec,
+  exportProgram,
+  init,
+  IntVar,
+  Module,
+  ObjectSpec,
+  operator,
+  ParamsSpec,
+  SeqSpec,
+  ShapesSpec,
+  ShapeVar,
+  STATIC,
+  type Size,
+  type Tensor,
+  TensorSpec,
+  torch,
+} from "../../src/index.ts";
+import { message } from "../ported/said.ts";
+import { thrown } from "../thrown.ts";
+
+beforeAll(() => init());
+
+const recorded = (
+  JSON.parse(
+    readFileSync(new URL("../../../tests/fixtures/fx/experimental.json", import.meta.url), "utf8"),
+  ) as Readonly<Record<string, readonly string[]>>
+)["specifications"] as readonly string[];
+
+test("as PyTorch prints: specifications", () => {
+  const said: unknown[] = [];
+  const a = new ShapeVar("a", { max: 64 });
+  const b = new ShapeVar("b");
+  const n = new IntVar("n", { min: -3, optimizationHint: 5 });
+  for (const it of [a, n, new IntVar()]) said.push(String(it), it.toJsonable());
+  const tensor = new TensorSpec([operator.add(a.mul(2), 1) as Size, 10, STATIC, b]);
+  const nested = new DictSpec({ x: tensor, y: new ObjectSpec({ weight: new SeqSpec([tensor, null, 1]) }) });
+  const params = new ParamsSpec({ x: tensor, n, "*args": [tensor, null], "**kwargs": { k: nested } });
+  const spec = new ShapesSpec(params, { assumptions: [operator.gt(a.add(b), 10) as Condition] });
+  said.push(...[tensor, nested, params, spec].map(String), ...[tensor, nested].map((it) => it.toJsonable()));
+  said.push(message(() => new ShapeVar("a", { min: -1 })));
+  said.push(message(() => new TensorSpec(["x" as never])) !== "taken");
+  said.push(message(() => new ParamsSpec({ "*others": null })));
+  said.push(message(() => new ShapesSpec(undefined, { assumptions: [true] })) !== "taken");
+  said.push(message(() => (a.gt(3) as { decide(): boolean }).decide()) !== "taken");
+  const values = recorded.map((it): unknown => {
+    if (it === "True") return true;
+    return it.startsWith("{") ? JSON.parse(it) : it;
+  });
+  expect(said).toEqual(values);
+  expect(`${a}`).toBe(String(a));
+});
+
+const given = (count: number): { parts: [Tensor, Tensor] } => ({ parts: [torch.ones(count), torch.ones(count)] });
+
+class Both extends Module {
+  override forward(x: Tensor, y: Tensor): Tensor {
+    return x.sum(0).add(y.sum(0));
+  }
+}
+
+describe("an export", () => {
+  test("has a symbol for each variable, and sizes that follow from it", () => {
+    const a = new ShapeVar("a", { max: 64 });
+    const dynamicShapes = new ShapesSpec({
+      x: new TensorSpec([a, null]),
+      y: new TensorSpec([operator.add(a.mul(2), 1) as Size, 3]),
+    });
+    const module = exportProgram(new Both(), [torch.ones(4, 3), torch.ones(9, 3)], {}, { dynamicShapes }).module();
+    expect((module(torch.ones(5, 3), torch.ones(11, 3)) as Tensor).toArray()).toEqual([16, 16, 16]);
+    expect(() => module(torch.ones(5, 3), torch.ones(12, 3))).toThrow();
+    expect(() => module(torch.ones(65, 3), torch.ones(131, 3))).toThrow();
+  });
+
+  test("asserts what was assumed of all calls", () => {
+    const [a, b] = [new ShapeVar("a"), new ShapeVar("b")];
+    const params = { x: new TensorSpec([a, null]), y: new TensorSpec([b, null]) };
+    const dynamicShapes = new ShapesSpec(params, { assumptions: [operator.gt(a.add(b), 10) as Condition] });
+    const module = exportProgram(new Both(), [torch.ones(6, 3), torch.ones(7, 3)], {}, { dynamicShapes }).module();
+    expect((module(torch.ones(2, 3), torch.ones(9, 3)) as Tensor).toArray()).toEqual([11, 11, 11]);
+    expect(() => module(torch.ones(2, 3), torch.ones(8, 3))).toThrow();
+  });
+
+  test("takes what is said of nested arguments and of ints", () => {
+    class Nested extends Module {
+      override forward(all: { parts: [Tensor, Tensor] }, n: number): Tensor {
+        return all.parts[0].mul(n).add(all.parts[1]);
+      }
+    }
+    const rows = new ShapeVar("rows");
+    const parts = new SeqSpec([new TensorSpec([rows]), new TensorSpec([rows])]);
+    const dynamicShapes = new ShapesSpec({ all: new DictSpec({ parts }), n: new IntVar("n") });
+    const module = exportProgram(new Nested(), [given(4), 3], {}, { dynamicShapes }).module();
+    expect((module(given(2), 5) as Tensor).toArray()).toEqual([6, 6]);
+  });
+
+  test("refuses what its inputs cannot be", () => {
+    const x = [torch.ones(4, 3), torch.ones(4, 3)];
+    const [a, b] = [new ShapeVar("a"), new ShapeVar("b")];
+    const refused = (params: Record<string, TensorSpec>, assumptions: readonly Condition[] = []): string =>
+      thrown(() => exportProgram(new Both(), x, {}, { dynamicShapes: new ShapesSpec(params, { assumptions }) })).reason;
+    expect(refused({ z: new TensorSpec([a, null]) })).toContain("names the parameter z");
+    expect(refused({ x: new TensorSpec([a.mul(b), null]) })).toContain("not a");
+    expect(refused({}, [operator.gt(a, 3) as Condition])).toContain("no input has the size that is assumed");
+    class Sum extends Module {
+      override forward(one: Tensor, other: Tensor): Tensor {
+        return one.add(other);
+      }
+    }
+    const dynamicShapes = new ShapesSpec({ one: new TensorSpec([a, null]), other: new TensorSpec([b, null]) });
+    expect(thrown(() => exportProgram(new Sum(), x, {}, { dynamicShapes })).reason).toContain("b = a");
+  });
+});
