@@ -31,6 +31,7 @@ export * from "./distance.ts";
 export * from "./dropout.ts";
 export * from "./embedding.ts";
 export { functionalCall, type FunctionalCallOptions } from "./functionalCall.ts";
+export * as functional from "../torch/functional/index.ts";
 export * as init from "./init.ts";
 export {
   Bilinear,

@@ -135,6 +135,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
   constructor(options: TracerOptions = {}) {
     super();
     checkOverrides(new.target, Tracer);
+    refuseAutowrap(options);
     checkOptions("Tracer", options, ["paramShapesConstant"]);
     const { paramShapesConstant = false } = options;
     this.#level = new Level(this.graph, undefined);
@@ -527,6 +528,15 @@ export class Tracer extends TracerBase implements ModuleObserver {
 }
 
 answerMembersOf(Tracer);
+
+/** What PyTorch's tracer replaces in the modules that are imported, which JavaScript does not let anybody do. */
+function refuseAutowrap(options: object): void {
+  const name = Object.keys(options ?? {}).find((it) => /^autowrap(?:_f|_m|F|M)/.test(it));
+  if (name === undefined) return;
+  throw fxError("InvalidOption", `Tracer has no option \`${name}\``, {
+    help: "call what wrap(fn) gives, which records itself; `math` of this package does so anyway",
+  });
+}
 
 let active: Tracer | undefined;
 

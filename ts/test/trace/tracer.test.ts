@@ -67,6 +67,13 @@ describe("tracing", () => {
     `);
   });
 
+  test("says what to do in the place of wrapping by itself", () => {
+    for (const name of ["autowrapFunctions", "autowrap_modules"]) {
+      const refused = thrown(() => new Tracer({ [name]: [] } as object));
+      expect([refused.kind, refused.help]).toEqual(["InvalidOption", expect.stringContaining("wrap(fn)")]);
+    }
+  });
+
   test("notes the user's line and the modules around", () => {
     const nodes = [...symbolicTrace(new Net()).graph.nodes];
     const leaf = nodes.find(({ name }) => name === "leaf");
