@@ -7,7 +7,7 @@
  * @module
  */
 import { fxError, type FxError } from "../base/errors.ts";
-import { checkGiven, checkOptions } from "../base/given.ts";
+import { checkGiven, checkList, checkOptions } from "../base/given.ts";
 import { isOptions } from "../base/naming.ts";
 import { type Expression, parseExpression } from "../graph/expression.ts";
 import { valueOfExpression } from "../graph/symints.ts";
@@ -387,6 +387,8 @@ export class ShapesSpec implements DynamicShapesBuilder {
 
   /** What was said, in the structure of the inputs. */
   dynamicShapes(argNames: readonly string[], inputs: readonly unknown[]): Readonly<Record<string, unknown>> {
+    checkList("ShapesSpec.dynamicShapes", "argNames", argNames);
+    checkList("ShapesSpec.dynamicShapes", "inputs", inputs);
     const { named = new Map<string, IntermediateSpec>(), varargs = [], varkw } = this.params ?? new ParamsSpec();
     const unknown = [...named.keys(), ...(varkw?.keys() ?? [])].find((it) => !argNames.includes(it));
     if (unknown !== undefined) {

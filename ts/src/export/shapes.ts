@@ -5,13 +5,13 @@
  * @module
  */
 import type { DType } from "../../../bindings/dtypes.ts";
-import { checkFunction, checkList } from "../base/given.ts";
+import { checkArguments, checkFunction, checkGiven, checkList, checkText } from "../base/given.ts";
 import { isOptions } from "../base/naming.ts";
 import { device, layout } from "../base/values.ts";
 import type { RuntimeAssertCall } from "../../../bindings/passes.ts";
 import { type EngineShapeResult, EngineShapes } from "../engine/shapes.ts";
 import { FxError, fxError } from "../base/errors.ts";
-import { SymExpr, type SymInt, TensorMeta, type Val } from "../graph/val.ts";
+import { isVal, SymExpr, type SymInt, TensorMeta, type Val } from "../graph/val.ts";
 import { tensorVal } from "../engine/tensorMetadata.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { DimHint, type DimSpec, DimVar } from "./dim.ts";
@@ -113,6 +113,8 @@ export class ShapeSession implements Disposable {
     kwargs: Readonly<Record<string, unknown>> = {},
     place?: string,
   ): unknown {
+    checkText("ShapeSession.infer", "the operator", name);
+    checkArguments("ShapeSession.infer", args, kwargs);
     const [given, named] = knownOf([args, kwargs]) as [typeof args, typeof kwargs];
     const results = this.#noted("infer", [name, given, named, place], () =>
       this.#engine.infer(name, given, named, place),
@@ -132,23 +134,28 @@ export class ShapeSession implements Disposable {
    */
   decide(condition: SymExpr | boolean, place?: string): boolean {
     if (typeof condition === "boolean") return condition;
+    checkExpression("ShapeSession.decide", condition);
     return this.#noted("decide", [condition, place], () => this.#engine.decide(condition, place));
   }
 
   /** The value of an expression for the examples; undefined where it is unbacked. */
   hint(expr: SymExpr): number | boolean | undefined {
+    checkExpression("ShapeSession.hint", expr);
     return (this.#engine.hint(expr) ?? undefined) as number | boolean | undefined;
   }
 
   /** A value in terms of the symbols that are left: those that are known to be equal, or to be numbers, are replaced. */
   simplify<T extends Val>(value: T): T {
+    checkGiven("ShapeSession.simplify", isVal(value), "a value that `meta.val` may have");
     return (this.#engine.replace([value]) as readonly unknown[])[0] as T;
   }
 
   /** Takes this to hold: `torch._check`. A condition on sizes of inputs is a guard, any other is asserted by the program. */
   check(condition: SymExpr | boolean, message?: string, place?: string): void {
     if (condition === true) return;
+    if (message !== undefined) checkText("ShapeSession.check", "the message", message);
     if (condition === false) throw fxError("AssertionFailed", message ?? "Expected cond to be True, but got False");
+    checkExpression("ShapeSession.check", condition);
     // What only data tells is asserted by the program.
     if (this.#areAssertsFrozen && this.hint(condition) === undefined) return;
     this.#noted("check", [condition, message, place], () => this.#engine.check(condition, message, place));
@@ -310,6 +317,15 @@ export class ShapeSession implements Disposable {
     const scalar = { dtype, sizes: [], strides: [], storageOffset: 0, device: device("cpu"), requiresGrad };
     return this.infer("aten.item", [new TensorMeta({ ...scalar, layout: layout("strided") })]) as SymExpr;
   }
+}
+
+function checkExpression(what: string, expr: SymExpr): void {
+  checkGiven(
+    what,
+    (expr as unknown) instanceof SymExpr,
+    "an expression, or what is known already",
+    "shapes.call gives one",
+  );
 }
 
 /** What is known of values, without the elements of tensors. */

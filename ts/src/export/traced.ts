@@ -8,6 +8,7 @@
  */
 import { showThemselves } from "../base/inspect.ts";
 import { fxError, type FxError } from "../base/errors.ts";
+import { checkList, checkText } from "../base/given.ts";
 import { type NumberKind, SymbolicNumber } from "../base/symbolic.ts";
 import { formatExpression, kindOfExpression } from "../graph/expression.ts";
 import type { Node } from "../graph/node.ts";
@@ -278,6 +279,8 @@ export class TracedNumber extends SymbolicNumber {
   }
 
   override compute(target: string, args: readonly unknown[]): unknown {
+    checkText("compute", "the function", target);
+    checkList("compute", "args", args);
     return this.#tracer.compute(target, args);
   }
 
