@@ -92,10 +92,11 @@ def functions_of_sizes(say):
     def forward(x):
         n = x.shape[0]
         half = n / 2
-        return (x.sum() + n * 0, abs(3 - n), n << 2, n >> 1, round(half), torch.sym_sum([n, n, 3]))
+        # The verifier refuses `n ^ 3`.
+        return (x.sum() + n * 0, abs(3 - n), n << 2, n >> 1, round(half), torch.sym_sum([n, n, 3]), n & 6, 5 | n, (n | 3) - (n & 3), n & -3, n & 0b110101)
 
     ep = program(forward, torch.ones(5))
-    for size in [2, 3, 5, 7, 8]: say([int(it) for it in ep.module()(torch.ones(size))[1:]])
+    for size in [2, 3, 5, 7, 8, 61]: say([int(it) for it in ep.module()(torch.ones(size))[1:]])
 
 
 def environment():

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { SymbolicNumber } from "../base/symbolic.ts";
 
 /** Calls a function of numbers, by its qualified name. */
 type Compute = (target: string, args: readonly unknown[]) => unknown;
@@ -32,6 +33,40 @@ const round: Composition = (compute, a, digits = null) => {
 const sum: Composition = (compute, items) =>
   Array.isArray(items) ? items.reduce((res: unknown, it) => compute("operator.add", [res, it]), 0) : undefined;
 
+/** `value & mask` of a mask that is not negative: each run of ones is a quotient and a remainder. */
+function masked(compute: Compute, value: unknown, mask: bigint): unknown {
+  let res: unknown = 0;
+  for (let from = 0n, rest = mask; rest !== 0n; ) {
+    while ((rest & 1n) === 0n) [rest, from] = [rest >> 1n, from + 1n];
+    let end = from;
+    while ((rest & 1n) === 1n) [rest, end] = [rest >> 1n, end + 1n];
+    const above = compute("operator.floordiv", [value, Number(1n << from)]);
+    const bits = compute("operator.mod", [above, Number(1n << (end - from))]);
+    res = compute("operator.add", [res, compute("operator.mul", [bits, Number(1n << from)])]);
+    from = end;
+  }
+  return res;
+}
+
+/** An operation on bits, by `value & mask` and the mask: of an int that is not known and one that is. */
+function ofBits(combine: (compute: Compute, value: unknown, both: unknown, mask: number) => unknown): Composition {
+  return (compute, a, b) => {
+    const [value, mask] = typeof a === "number" ? [b, a] : [a, b];
+    const isMask = typeof mask === "number" && Number.isSafeInteger(mask);
+    if (!isMask || !(value instanceof SymbolicNumber) || value.kind !== "int") return undefined;
+    const bits = BigInt(mask);
+    const both =
+      bits >= 0n ? masked(compute, value, bits) : compute("operator.sub", [value, masked(compute, value, -1n - bits)]);
+    return combine(compute, value, both, mask);
+  };
+}
+
+/** `value + mask - count * (value & mask)`. */
+function without(compute: Compute, value: unknown, both: unknown, mask: number, count: number): unknown {
+  const total = compute("operator.add", [value, mask]);
+  return compute("operator.sub", [total, compute("operator.mul", [both, count])]);
+}
+
 const powerOfTwo = (compute: Compute, exponent: unknown): unknown => compute("operator.pow", [2, exponent]);
 
 /** The compositions by qualified name. */
@@ -41,5 +76,8 @@ export const COMPOSED_NUMBERS: ReadonlyMap<string, Composition> = new Map<string
   ["builtins.round", round],
   ["operator.lshift", (compute, a, b) => compute("operator.mul", [a, powerOfTwo(compute, b)])],
   ["operator.rshift", (compute, a, b) => compute("operator.floordiv", [a, powerOfTwo(compute, b)])],
+  ["operator.and_", ofBits((_, _value, both) => both)],
+  ["operator.or_", ofBits((compute, value, both, mask) => without(compute, value, both, mask, 1))],
+  ["operator.xor", ofBits((compute, value, both, mask) => without(compute, value, both, mask, 2))],
   ["torch.sym_sum", sum],
 ]);

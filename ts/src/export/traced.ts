@@ -233,6 +233,21 @@ export class TracedNumber extends SymbolicNumber {
     return this.#of("rshift", other);
   }
 
+  /** `this & other`, of an int and one that is known. */
+  bitwiseAnd(other: number): Size {
+    return this.#of("and_", other);
+  }
+
+  /** `this | other`, of an int and one that is known. */
+  bitwiseOr(other: number): Size {
+    return this.#of("or_", other);
+  }
+
+  /** `this ^ other`, of an int and one that is known. */
+  bitwiseXor(other: number): Size {
+    return this.#of("xor", other);
+  }
+
   /** `abs(this)`. */
   abs(): Size {
     return this.compute("operator.abs", [this]) as Size;

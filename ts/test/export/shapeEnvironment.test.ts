@@ -123,10 +123,15 @@ const programs: Programs = {
         operator.rshift(n, 1),
         builtins.round(half),
         torch.symSum([n, n, 3] as unknown as number[]),
+        n.bitwiseAnd(6),
+        operator.or_(5, n),
+        n.bitwiseXor(3),
+        operator.and_(n, -3),
+        n.bitwiseAnd(0b110101),
       ];
     };
     const module = program(forward, torch.ones(5)).module();
-    for (const size of [2, 3, 5, 7, 8]) say((module(torch.ones(size)) as unknown[]).slice(1).map(Number));
+    for (const size of [2, 3, 5, 7, 8, 61]) say((module(torch.ones(size)) as unknown[]).slice(1).map(Number));
   },
   contexts(say) {
     const { shapes, size } = environment();
