@@ -13,7 +13,14 @@ import type { ShapeSession } from "./shapes.ts";
 /** The methods of a session that change what it knows. */
 export type ShapeEventName = "ShapeSession" | "infer" | "decide" | "check";
 
-/** A call that changed what a session knows, or the one that made it: `ShapeEnvEvent`. */
+/**
+ * A call that changed what a session knows, or the one that made it: `ShapeEnvEvent`.
+ *
+ * @example
+ * ```ts
+ * shapes.events.filter((it) => it.isEvaluateExpr()).map(String); // ["event: decide (s77 > 3)"]
+ * ```
+ */
 export class ShapeEnvEvent {
   /** The method that was called; `ShapeSession` is the constructor. */
   readonly name: ShapeEventName;

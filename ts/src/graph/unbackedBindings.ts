@@ -16,7 +16,14 @@ export type BindingKey = number | CallMethodKey | ConvertIntKey | DivideByKey;
 /** The steps from a value to one of its parts. */
 export type KeyPath = readonly BindingKey[];
 
-/** What a method of a tensor gives: `CallMethodKey`. */
+/**
+ * What a method of a tensor gives: `CallMethodKey`.
+ *
+ * @example
+ * ```ts
+ * new CallMethodKey("size").get(torch.ones(2, 3)); // [2, 3]
+ * ```
+ */
 export class CallMethodKey {
   /** The method by PyTorch's name: `size`, `stride`, `storage_offset`. */
   readonly name: string;
@@ -43,7 +50,14 @@ export class CallMethodKey {
   }
 }
 
-/** The int of a truth value: `ConvertIntKey`. */
+/**
+ * The int of a truth value: `ConvertIntKey`.
+ *
+ * @example
+ * ```ts
+ * new ConvertIntKey().get(true); // 1
+ * ```
+ */
 export class ConvertIntKey {
   /** 1 where it holds, else 0. */
   get(value: boolean): number {
@@ -56,7 +70,14 @@ export class ConvertIntKey {
   }
 }
 
-/** The quotient of a size that is a multiple of a symbol: `DivideByKey`. */
+/**
+ * The quotient of a size that is a multiple of a symbol: `DivideByKey`.
+ *
+ * @example
+ * ```ts
+ * new DivideByKey(2).get(6); // 3
+ * ```
+ */
 export class DivideByKey {
   readonly divisor: number;
 
@@ -99,7 +120,7 @@ export function keyGet(value: unknown, path: KeyPath): unknown {
  *
  * @example
  * ```ts
- * computeUnbackedBindings(nonzero.meta.get("val") as TensorMeta).get("u0")?.join(""); // ".size()0"
+ * computeUnbackedBindings(nonzero.meta.get("val") as TensorMeta).get("u0"); // [CallMethodKey { name: "size" }, 0]
  * ```
  */
 export function computeUnbackedBindings(value: SymbolSource, known: Iterable<string> = []): Map<string, KeyPath> {
