@@ -4,6 +4,7 @@ import {
   cond,
   deepCopy,
   exportProgram,
+  F,
   init,
   loadGraphModule,
   Module,
@@ -112,4 +113,9 @@ describe("a module is an object all the same:", () => {
     expect(new Named()()).toBe("n");
     expect(new Named().name).toBe("n");
   });
+});
+
+test("functions stand under PyTorch's name, too", () => {
+  expect(nn.functional.relu).toBe(F.relu);
+  expect(`${symbolicTrace((x: Tensor) => nn.functional.relu(x)).graph}`).toContain("target=torch.nn.functional.relu");
 });
