@@ -33,6 +33,7 @@ const ROWS: &[(&str, u8)] = &[
     ("passes", 13),
     ("types", 13),
     ("draw", 14),
+    ("explorer", 14),
     ("install.ts", 14),
     ("lint", 14),
     ("node", 14),
