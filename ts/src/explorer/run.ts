@@ -1,0 +1,174 @@
+/**
+ * Runs a program node by node, and tells of each value what it is like and how long it took.
+ *
+ * @module
+ */
+import { fxError } from "../base/errors.ts";
+import { checkList } from "../base/given.ts";
+import type { ExportedProgram } from "../export/exportedProgram.ts";
+import type { RangeConstraint } from "../export/program.ts";
+import { Interpreter } from "../fx/interpreter.ts";
+import { parseExpression } from "../graph/expression.ts";
+import { type Node, notesOf } from "../graph/node.ts";
+import { formatSymInt } from "../graph/shapes.ts";
+import { SymExpr, type SymInt, TensorMeta } from "../graph/val.ts";
+import { DTYPES } from "../../../bindings/dtypes.ts";
+import { tensorOf } from "../tensor/construct.ts";
+import { readSafetensors } from "../tensor/safetensors.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import { type Statistics, statisticsOfElements } from "./statistics.ts";
+
+/** What a run told of the value of a node. */
+export interface NodeRun {
+  readonly milliseconds: number;
+  /** The dtype and sizes of a tensor; of anything else, what it is. */
+  readonly value: string;
+  /** What the elements of a tensor are like; undefined of other values and of complex numbers. */
+  readonly statistics: Statistics | undefined;
+  /** Elements at equal distances, 256 at most, by which runs are compared. */
+  readonly sample: Float32Array;
+}
+
+/** What a run told, by the names of the program's nodes, in the order in which they ran. */
+export type ProgramRun = ReadonlyMap<string, NodeRun>;
+
+const MOST_SAMPLES = 256;
+
+/**
+ * Runs a program on inputs: those that its placeholders take, as {@link randomInputs} makes them, or without any those that it was
+ * exported with. The program keeps its state.
+ *
+ * @example
+ * ```ts
+ * import { runProgram } from "tracefx/explorer";
+ *
+ * for (const [name, { statistics }] of runProgram(program)) if (statistics?.nans) console.log(name);
+ * ```
+ */
+export function runProgram(program: ExportedProgram, inputs?: readonly unknown[]): ProgramRun {
+  if (inputs !== undefined) checkList("runProgram", "inputs", inputs);
+  // A run may write to buffers, and these are a copy's.
+  using copy = program.clone();
+  const interpreter = new Recorder(copy.unlift(), { disposeValues: true });
+  if (inputs !== undefined) interpreter.runWith(inputs, { enableIoProcessing: false });
+  else {
+    const [args, kwargs] = program.exampleInputs ?? [];
+    if (args === undefined) {
+      throw fxError("InputCount", "the program was saved without example inputs", {
+        help: "give inputs: randomInputs(program)",
+      });
+    }
+    interpreter.run(...args, ...(Object.keys(kwargs ?? {}).length > 0 ? [kwargs] : []));
+  }
+  return interpreter.record;
+}
+
+class Recorder extends Interpreter {
+  readonly record = new Map<string, NodeRun>();
+
+  override runNode(node: Node): unknown {
+    const start = performance.now();
+    const value = super.runNode(node);
+    const milliseconds = performance.now() - start;
+    this.record.set(node.name, { milliseconds, ...told(value) });
+    return value;
+  }
+}
+
+function told(value: unknown): Omit<NodeRun, "milliseconds"> {
+  if (!(value instanceof Tensor)) return { value: textOf(value), statistics: undefined, sample: new Float32Array() };
+  const text = `${DTYPES[value.dtype].short}[${value.shape.join(", ")}]`;
+  if (DTYPES[value.dtype].kind === "complex") return { value: text, statistics: undefined, sample: new Float32Array() };
+  const elements = value.toFloat32Array();
+  const step = Math.max(1, elements.length / MOST_SAMPLES);
+  const sample = Float32Array.from(
+    { length: Math.min(elements.length, MOST_SAMPLES) },
+    (_, at) => elements[Math.floor(at * step)] as number,
+  );
+  return { value: text, statistics: statisticsOfElements(elements), sample };
+}
+
+function textOf(value: unknown): string {
+  if (Array.isArray(value)) return `${value.length} values`;
+  return value === null ? "None" : typeof value === "object" ? value.constructor.name : `${value as number}`;
+}
+
+/** Where symbols may have any value, they have this one. */
+const SIZE = 4;
+
+/**
+ * Random inputs for a program: tensors of its dtypes and sizes. Symbolic sizes are within their ranges, floats are from the normal
+ * distribution, and whole numbers are 0 or 1. The same seed gives the same inputs.
+ */
+export function randomInputs(program: ExportedProgram, seed = 0): unknown[] {
+  const random = new Random(seed);
+  const placeholders = program.graph.findNodes({ op: "placeholder" });
+  return program.graphSignature.inputSpecs.flatMap((spec, at) => {
+    const node = placeholders[at];
+    if (spec.kind !== "USER_INPUT" || node === undefined) return [];
+    if (spec.arg.type === "constant") return [spec.arg.value.type === "None" ? null : spec.arg.value.value];
+    return [randomValue(notesOf(node)?.get("val"), node, program.rangeConstraints, random)];
+  });
+}
+
+/**
+ * The inputs of a program that a `.safetensors` file has: by the names of its placeholders, or as `in0`, `in1` and so on.
+ *
+ * @throws `ArchiveError` where the file cannot be read, `InputCount` where it does not have all of them.
+ */
+export function inputsOf(program: ExportedProgram, file: ArrayBuffer): unknown[] {
+  const { tensors } = readSafetensors(file);
+  return program.graphSignature.userInputs.map((name, at) => {
+    const found = tensors.get(String(name)) ?? tensors.get(`in${at}`);
+    if (found !== undefined) return found;
+    throw fxError("InputCount", `the file has no input \`${String(name)}\``, {
+      help: `it has ${[...tensors.keys()].join(", ")}; name them as the placeholders, or in0, in1 and so on`,
+    });
+  });
+}
+
+function randomValue(val: unknown, node: Node, ranges: ReadonlyMap<string, RangeConstraint>, random: Random): unknown {
+  if (val instanceof SymExpr) return sizeOf(val, node, ranges);
+  if (!(val instanceof TensorMeta)) return val;
+  const shape = val.sizes.map((it) => sizeOf(it, node, ranges));
+  const n = shape.reduce((product, size) => product * size, 1);
+  const isFloat = DTYPES[val.dtype].kind === "float";
+  const elements = Float32Array.from({ length: n }, () => (isFloat ? random.normal() : Math.floor(2 * random.next())));
+  return tensorOf(elements, { shape, dtype: val.dtype });
+}
+
+function sizeOf(size: SymInt, node: Node, ranges: ReadonlyMap<string, RangeConstraint>): number {
+  if (!(size instanceof SymExpr)) return Number(size);
+  const expression = parseExpression(size);
+  if (expression.kind !== "symbol") {
+    throw fxError("InputShape", `a size of the input is an expression, ${formatSymInt(size)}`, {
+      node: node.name,
+      help: "give inputs of sizes that agree with each other",
+    });
+  }
+  const { min, max } = ranges.get(expression.name) ?? {};
+  return Math.min(Number(max ?? Number.POSITIVE_INFINITY), Math.max(Number(min ?? 0), SIZE));
+}
+
+/** Random numbers of a seed: a 32-bit counter, mixed (`splitmix32`). */
+class Random {
+  #state: number;
+
+  constructor(seed: number) {
+    this.#state = seed | 0;
+  }
+
+  /** From 0 on, below 1. */
+  next(): number {
+    this.#state = (this.#state + 0x9e3779b9) | 0;
+    let it = this.#state ^ (this.#state >>> 16);
+    it = Math.imul(it, 0x21f0aaad);
+    it = Math.imul(it ^ (it >>> 15), 0x735a2d97);
+    return ((it ^ (it >>> 15)) >>> 0) / 2 ** 32;
+  }
+
+  /** Of the normal distribution, by Box and Muller's formula. */
+  normal(): number {
+    return Math.sqrt(-2 * Math.log(1 - this.next())) * Math.cos(2 * Math.PI * this.next());
+  }
+}

@@ -1,0 +1,137 @@
+/** Runs of programs node by node, and programs beside each other. */
+import { beforeAll, describe, expect, it } from "vitest";
+import { exportProgram, init, Module, nn, type Tensor, tensor, torch, writeSafetensors } from "tracefx";
+import { compareModels, firstParting } from "../../src/explorer/diff.ts";
+import { heatOf, measuredOf } from "../../src/explorer/measured.ts";
+import { GraphModel, type Item } from "../../src/explorer/model.ts";
+import { inputsOf, randomInputs, runProgram } from "../../src/explorer/run.ts";
+import { statisticsOfElements } from "../../src/explorer/statistics.ts";
+import { open, refusal } from "../export/fixtures.ts";
+
+beforeAll(async () => {
+  await init();
+});
+
+class Net extends Module {
+  readonly linear = new nn.Linear(3, 3);
+  readonly #last: (x: Tensor) => Tensor;
+
+  constructor(last: (x: Tensor) => Tensor) {
+    super();
+    this.linear.weight = new nn.Parameter(torch.ones([3, 3]));
+    this.linear.bias = new nn.Parameter(torch.zeros([3]));
+    this.#last = last;
+  }
+
+  override forward(x: Tensor): Tensor {
+    return this.#last(this.linear.forward(x).relu());
+  }
+}
+
+const exported = (last: (x: Tensor) => Tensor) =>
+  exportProgram(new Net(last), [tensor([[1, 2, 3]], { dtype: "float32" })]);
+
+/** A `.safetensors` file with one tensor. */
+const file = (name: string) =>
+  writeSafetensors(new Map([[name, tensor([[1, 1, 1]], { dtype: "float32" })]])).slice().buffer;
+
+/** Two networks that end differently, and how they differ. */
+const compared = (a: (x: Tensor) => Tensor, b: (x: Tensor) => Tensor) => {
+  const [before, after] = [new GraphModel(exported(a)), new GraphModel(exported(b))];
+  return { before, after, diff: compareModels(before, after) };
+};
+
+/** The differences by the names of nodes. */
+const told = (model: GraphModel, differences: ReadonlyMap<number, string>) =>
+  Object.fromEntries([...differences].map(([item, difference]) => [(model.items[item] as Item).id, difference]));
+
+describe("statistics", () => {
+  it("are those of the finite elements, and count the others", () => {
+    const found = statisticsOfElements(Float32Array.of(0, 1, 2, 5, Number.NaN, Number.POSITIVE_INFINITY));
+    expect(found).toMatchObject({ count: 6, min: 0, max: 5, mean: 2, nans: 1, infinities: 1, zeros: 1 });
+    expect(found.deviation).toBeCloseTo(Math.sqrt(3.5));
+    expect(found.histogram.reduce((a, b) => a + b, 0)).toBe(4);
+    expect([found.histogram[0], found.histogram.at(-1)]).toEqual([1, 1]);
+  });
+
+  it("of nothing and of equal elements have no spread", () => {
+    expect(statisticsOfElements(new Float32Array()).count).toBe(0);
+    expect(statisticsOfElements(Float32Array.of(3, 3))).toMatchObject({ min: 3, max: 3, deviation: 0 });
+  });
+});
+
+describe("a run", () => {
+  it("tells of each node the time, the value and the statistics", () => {
+    const program = exported((x) => x.mul(2));
+    const run = runProgram(program);
+    expect([...run.keys()]).toEqual(expect.arrayContaining(["x", "linear", "relu", "mul", "output"]));
+    expect(run.get("mul")).toMatchObject({ value: "f32[1, 3]", statistics: { min: 12, max: 12, count: 3 } });
+    const measured = measuredOf(new GraphModel(program), run);
+    expect(measured.milliseconds).toBeGreaterThan(0);
+    expect([...heatOf(measured).values()].every((share) => share >= 0 && share <= 1)).toBe(true);
+  });
+
+  it("finds the first node that gives a NaN, and the first infinity", () => {
+    const program = exported((x) => x.sub(6).log().mul(0).add(1));
+    const model = new GraphModel(program);
+    const { firstInfinite, firstNan } = measuredOf(model, runProgram(program));
+    expect((model.items[firstInfinite as number] as Item).id).toBe("log");
+    expect((model.items[firstNan as number] as Item).id).toBe("mul");
+  });
+
+  it("leaves the state of the program as it is", async () => {
+    const program = await open("conv_bn_relu_train");
+    const before = [...program.buffers()].map((buffer) => buffer.toArray());
+    runProgram(program, randomInputs(program));
+    expect([...program.buffers()].map((buffer) => buffer.toArray())).toEqual(before);
+  });
+
+  it("takes random inputs of the sizes that the program has, the same for a seed", async () => {
+    const program = await open("digits_cnn");
+    const [image] = randomInputs(program, 1) as [Tensor];
+    expect(image.shape).toEqual([4, 1, 8, 8]);
+    expect((randomInputs(program, 1)[0] as Tensor).toArray()).toEqual(image.toArray());
+    expect((randomInputs(program, 2)[0] as Tensor).toArray()).not.toEqual(image.toArray());
+    expect(runProgram(program, [image]).size).toBeGreaterThan(10);
+  });
+
+  it("takes inputs of a file by name or by number, and refuses one without them", async () => {
+    const program = exported((x) => x);
+    for (const name of ["x", "in0"])
+      expect((inputsOf(program, file(name))[0] as Tensor).toArray()).toEqual([[1, 1, 1]]);
+    expect((await refusal(() => inputsOf(program, file("y")))).message).toContain("it has y");
+  });
+});
+
+describe("a comparison", () => {
+  it("of a program with itself finds nothing", () => {
+    const { before, after, diff } = compared(
+      (x) => x.mul(2),
+      (x) => x.mul(2),
+    );
+    expect([told(before, diff.before), told(after, diff.after)]).toEqual([{}, {}]);
+  });
+
+  it("tells what is added, removed and changed", () => {
+    const { before, after, diff } = compared(
+      (x) => x.mul(2).exp(),
+      (x) => x.mul(3).tanh(),
+    );
+    expect(told(before, diff.before)).toEqual({ mul: "changed", exp: "removed", output: "changed" });
+    expect(told(after, diff.after)).toEqual({ mul: "changed", tanh: "added", output: "changed" });
+  });
+
+  it("finds the first node whose values part", () => {
+    const { before, after, diff } = compared(
+      (x) => x.mul(2).exp(),
+      (x) => x.mul(3).exp(),
+    );
+    const runs = [before, after].map(({ source }) => runProgram(source as ReturnType<typeof exported>));
+    const parting = firstParting(before, runs[0] as never, after, runs[1] as never, diff, 1e-3);
+    expect((before.items[parting?.item as number] as Item).id).toBe("mul");
+    expect(parting?.distance).toBeCloseTo(1 / 3);
+    expect(
+      firstParting(before, runs[0] as never, before, runs[0] as never, compareModels(before, before), 0),
+    ).toBeUndefined();
+  });
+});
