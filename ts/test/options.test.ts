@@ -91,6 +91,8 @@ import {
   treeMap,
 } from "tracefx";
 import { FxGraphDrawer } from "../src/draw/drawer.ts";
+import { GraphModel } from "../src/explorer/model.ts";
+import { sceneOf } from "../src/explorer/scene.ts";
 import { load as loadCompiled } from "../src/runtime/runtime.ts";
 import { GraphTransformObserver } from "../src/draw/drawer.ts";
 import { toFolder } from "../src/node/toFolder.ts";
@@ -135,6 +137,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   compile: (it) => compile(traced(), it),
   exportProgram: (it) => exportProgram(new Net(), [x()], {}, it),
   load: (it) => load(new Uint8Array(), it),
+  "explorer:sceneOf": (it) => sceneOf(new GraphModel(traced()), it),
   "runtime:load": (it) => loadCompiled(new Uint8Array(), it),
   save: (it) => save(program(), it),
   saveTo: (it) => saveTo(program(), "never.pt2", it),

@@ -1,0 +1,110 @@
+/**
+ * What the element consists of: its bar, its canvas, its panel and its line of status.
+ *
+ * @module
+ */
+import { STYLE } from "./style.ts";
+
+/** The parts of the element. */
+export interface Controls {
+  readonly search: HTMLInputElement;
+  readonly count: HTMLElement;
+  readonly fit: HTMLButtonElement;
+  readonly openAll: HTMLButtonElement;
+  readonly closeAll: HTMLButtonElement;
+  readonly weights: HTMLButtonElement;
+  /** What a run is given: `example`, `random` or `file`. */
+  readonly inputs: HTMLSelectElement;
+  readonly run: HTMLButtonElement;
+  /** Whether boxes have the colour of their time; hidden before a run. */
+  readonly heat: HTMLButtonElement;
+  /** Which of two programs is shown; hidden where there is one. */
+  readonly other: HTMLButtonElement;
+  readonly difference: HTMLButtonElement;
+  readonly svg: HTMLButtonElement;
+  readonly png: HTMLButtonElement;
+  readonly canvas: HTMLCanvasElement;
+  readonly tree: HTMLElement;
+  readonly panel: HTMLElement;
+  readonly status: HTMLElement;
+  /** Lets people use what needs something that is open. */
+  enable(): void;
+}
+
+/** What a run can be given. */
+const INPUTS = { example: "Example inputs", random: "Random inputs", file: "Inputs of a file…" };
+
+/** Builds the parts in a shadow root. */
+export function controls(root: ShadowRoot): Controls {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(STYLE);
+  root.adoptedStyleSheets = [sheet];
+
+  const whole = part("div", "all");
+  const bar = part("div", "bar");
+  const stage = part("div", "stage");
+  const search = part("input", "search");
+  search.type = "search";
+  search.placeholder = "Search: name, op, target, shape  ( / )";
+  search.ariaLabel = "Search by name, op, target or shape";
+  const count = part("span", "count");
+  count.setAttribute("role", "status");
+  const buttons = {
+    fit: button("Fit", "Show the whole picture (f)"),
+    openAll: button("Open all", "Open all modules"),
+    closeAll: button("Close all", "Close all modules"),
+    weights: button("Weights", "Show parameters, buffers and constants"),
+    other: button("Show the other", "Show the other program"),
+    difference: button("Next difference", "Select the next node that differs (n)"),
+    run: button("Run", "Run the program node by node: times, statistics, NaN"),
+    heat: button("Heat", "Colour the boxes by the time that they took"),
+    svg: button("SVG", "Save the picture as SVG"),
+    png: button("PNG", "Save the picture as PNG"),
+  };
+  buttons.weights.ariaPressed = "false";
+  const inputs = part("select", "inputs");
+  inputs.ariaLabel = "Inputs of a run";
+  for (const [value, text] of Object.entries(INPUTS)) inputs.append(new Option(text, value));
+  const canvas = part("canvas", "canvas");
+  canvas.ariaHidden = "true";
+  const tree = part("div", "tree");
+  tree.setAttribute("role", "tree");
+  tree.tabIndex = 0;
+  tree.ariaLabel =
+    "Graph. Arrow up and down: boxes in the order of the program. Right and left: open and close. u: first user. i: first input.";
+  tree.hidden = true;
+  const panel = part("div", "panel");
+  panel.setAttribute("role", "region");
+  panel.ariaLabel = "Details";
+  panel.tabIndex = 0;
+  const status = part("p", "status");
+  status.setAttribute("role", "status");
+
+  const { fit, openAll, closeAll, weights, other, difference, run, heat, svg, png } = buttons;
+  const grow = part("span", "grow");
+  bar.append(search, count, grow, other, difference, fit, openAll, closeAll, weights, inputs, run, heat, svg, png);
+  other.hidden = difference.hidden = heat.hidden = true;
+  stage.append(canvas, tree);
+  whole.append(bar, stage, panel, status);
+  root.append(whole);
+  const all = [search, inputs, ...Object.values(buttons)];
+  const enable = (): void => {
+    for (const it of all) it.disabled = false;
+  };
+  for (const it of all) it.disabled = true;
+  return { search, count, inputs, ...buttons, canvas, tree, panel, status, enable };
+}
+
+function part<Name extends keyof HTMLElementTagNameMap>(name: Name, className: string): HTMLElementTagNameMap[Name] {
+  const res = document.createElement(name);
+  res.className = className;
+  return res;
+}
+
+function button(text: string, about: string): HTMLButtonElement {
+  const res = part("button", text.toLowerCase().replaceAll(" ", "-"));
+  res.type = "button";
+  res.textContent = text;
+  res.title = about;
+  return res;
+}

@@ -1,0 +1,602 @@
+/**
+ * The element `<tracefx-graph>`.
+ *
+ * @module
+ */
+import { load, type ProgramSource } from "../export/load.ts";
+import { fxError, FxError } from "../base/errors.ts";
+import { checkGiven } from "../base/given.ts";
+import { ExportedProgram } from "../export/exportedProgram.ts";
+import { GraphModule } from "../fx/graphModule.ts";
+import { controls, type Controls } from "./controls.ts";
+import { compareModels, firstParting, type ModelDiff } from "./diff.ts";
+import { type Marks, NO_MARKS, type Picture, pictureOf } from "./drawing.ts";
+import { Layouter } from "./layouter.ts";
+import { heatOf, type Measured, measuredOf, nodeRun } from "./measured.ts";
+import { type Explorable, GraphModel, type Item } from "./model.ts";
+import { Outline } from "./outline.ts";
+import { type PanelSource, showDetails } from "./panel.ts";
+import { linkOf, stateOfLink } from "./permalink.ts";
+import { inputsOf, type ProgramRun, randomInputs, runProgram } from "./run.ts";
+import { opening, sceneOf } from "./scene.ts";
+import { search } from "./search.ts";
+import { svgOf } from "./svg.ts";
+import { DARK, LIGHT, type Theme } from "./theme.ts";
+import { pngOf, Viewer } from "./viewer.ts";
+
+/** What the event `tracefx-select` tells. */
+export interface SelectDetail {
+  /** The item that is selected; undefined for none. */
+  readonly item: Item | undefined;
+}
+
+/** Two programs beside each other. */
+interface Comparison {
+  readonly before: GraphModel;
+  readonly after: GraphModel;
+  readonly diff: ModelDiff;
+  /** Whether the second of them is shown. */
+  readonly isAfter: boolean;
+}
+
+/** How many boxes a program is opened with at most, unless its outermost modules are more. */
+const ROOM = 160;
+/** How many boxes there may be at once: what is more is not opened. */
+const MOST_BOXES = 30_000;
+/** How long the permalink waits for more of what changes it. */
+const LINK_AFTER = 150;
+
+/** How far values may be apart, as a share of the largest, before they are said to part. */
+const TOLERANCE = 1e-3;
+
+/** Outside of browsers there is no such class, and importing the explorer is no error. */
+const Base = globalThis.HTMLElement ?? (Object as unknown as typeof HTMLElement);
+
+/**
+ * A program or graph module as a picture that people explore: `<tracefx-graph src="model.pt2"></tracefx-graph>`.
+ *
+ * Its attributes are `src`, an address of a `.pt2` or `.fxg` file; `theme`, `light` or `dark` in place of what the page has; and
+ * `permalink`, with which the address of the page keeps what is open, selected and seen. It fires `tracefx-open`, `tracefx-select` with a
+ * {@link SelectDetail}, and `tracefx-error` with an `FxError` as its detail.
+ *
+ * @example
+ * ```ts
+ * import "tracefx/explorer";
+ *
+ * const element = document.createElement("tracefx-graph");
+ * document.body.append(element);
+ * await element.open(await load("model.pt2"));
+ * ```
+ */
+export class TracefxGraph extends Base {
+  /** The attributes that are watched. */
+  static readonly observedAttributes: readonly string[] = ["src", "theme"];
+
+  #controls: Controls | undefined;
+  #viewer: Viewer | undefined;
+  #outline: Outline | undefined;
+  #layouter: Layouter | undefined;
+  #model: GraphModel | undefined;
+  #open = new Set<number>();
+  #selected = -1;
+  #showsWeights = false;
+  #found: readonly number[] = [];
+  #marks: Marks = NO_MARKS;
+  #measured: Measured | undefined;
+  #comparison: Comparison | undefined;
+  /** Counts what was opened, and what was laid out, so that the last one is shown. */
+  #nOpened = 0;
+  #nShown = 0;
+  #linkTimer: ReturnType<typeof setTimeout> | undefined;
+  #watches: AbortController | undefined;
+
+  /** What is shown; undefined before something is opened. */
+  get model(): GraphModel | undefined {
+    return this.#model;
+  }
+
+  /** The item that is selected. */
+  get selection(): Item | undefined {
+    return this.#model?.items[this.#selected];
+  }
+
+  /** How long the last drawing took, in milliseconds. */
+  get drawTime(): number {
+    return this.#viewer?.drawTime ?? 0;
+  }
+
+  /** Opens a program or graph module, or the file of a program. A file that is refused throws, and what was open before stays. */
+  async open(source: Explorable | ProgramSource): Promise<void> {
+    const turn = ++this.#nOpened;
+    this.#tell("Opening…");
+    try {
+      const model = new GraphModel(isExplorable(source) ? source : await load(source));
+      if (turn !== this.#nOpened) return;
+      await this.#show(model);
+    } catch (error) {
+      if (turn === this.#nOpened) this.#tell(error instanceof FxError ? error.message : String(error));
+      throw error;
+    }
+    this.dispatchEvent(new CustomEvent("tracefx-open"));
+  }
+
+  /**
+   * Opens another program beside the one that is open, and marks what differs: what one of them has alone, and what has another operator,
+   * other constants or another value. The second one is shown.
+   */
+  async compare(source: Explorable | ProgramSource): Promise<void> {
+    const before = this.#opened("compare");
+    const after = new GraphModel(isExplorable(source) ? source : await load(source));
+    const comparison = { before, after, diff: compareModels(before, after), isAfter: true };
+    await this.#show(after, comparison);
+    const n = this.#differences().length;
+    this.#tell(n === 0 ? "no node differs" : `${n} nodes differ`);
+  }
+
+  /**
+   * Runs the program node by node on inputs for its placeholders, or without any on those that it was exported with, and shows how long
+   * each node took; the panel has the statistics of its value. Two programs that are compared are run both, and the first node whose
+   * values part is selected.
+   */
+  run(inputs?: readonly unknown[]): ProgramRun {
+    const model = this.#opened("run");
+    const runOf = ({ source }: GraphModel): ProgramRun => {
+      if (source instanceof ExportedProgram) return runProgram(source, inputs);
+      throw fxError("InvalidOption", "a graph module has no signature to run it by", {
+        help: "exportProgram(module, inputs)",
+      });
+    };
+    const run = runOf(model);
+    this.#measured = measuredOf(model, run);
+    if (this.#controls !== undefined) this.#controls.heat.hidden = false;
+    this.#heat(true);
+    const { milliseconds, firstNan, firstInfinite } = this.#measured;
+    const nameOf = (item: number): string => model.items[item]?.node?.name ?? "";
+    let told = `all nodes took ${milliseconds.toFixed(1)} ms`;
+    if (firstNan !== undefined) told += `; the first NaN is in ${nameOf(firstNan)}`;
+    if (firstInfinite !== undefined) told += `; the first infinity is in ${nameOf(firstInfinite)}`;
+    let found = firstNan;
+    if (this.#comparison !== undefined) {
+      const { before, after, diff, isAfter } = this.#comparison;
+      const [first, second] = [isAfter ? runOf(before) : run, isAfter ? run : runOf(after)];
+      const parting = firstParting(before, first, after, second, diff, TOLERANCE);
+      told +=
+        parting === undefined
+          ? "; the values agree"
+          : `; the values part at ${before.items[parting.item]?.node?.name ?? ""}`;
+      if (parting !== undefined) {
+        told += ` (${(100 * parting.distance).toPrecision(2)} %)`;
+        found = isAfter ? diff.matches.get(parting.item) : parting.item;
+      }
+    }
+    this.#tell(told);
+    void this.#choose(found ?? this.#selected);
+    return run;
+  }
+
+  /** Selects an item by its id, or a node by its name; what it is in is opened. An empty id selects nothing. */
+  async select(id: string): Promise<void> {
+    checkGiven("select", typeof id === "string", "the id of an item");
+    if (id === "") return await this.#choose(-1);
+    const model = this.#opened("select");
+    const found = model.items.find((it) => it.id === id);
+    if (found === undefined)
+      throw fxError("AttributeMissing", `there is no item \`${id}\``, { help: "model.items has all" });
+    await this.#choose(found.index);
+  }
+
+  /** What is open, selected and seen, as text: what the permalink has behind its `#`. */
+  get state(): string {
+    if (this.#model === undefined || this.#viewer === undefined) return "";
+    const { x, y, scale } = this.#viewer.camera;
+    return linkOf({
+      open: this.#open,
+      selected: this.#selected,
+      weights: this.#showsWeights,
+      query: this.#controls?.search.value ?? "",
+      camera: [x, y, scale],
+    });
+  }
+
+  /** Opens, selects and shows what a text of {@link state} says. */
+  async restore(state: string): Promise<void> {
+    const told = stateOfLink(state, this.#opened("restore"));
+    if (told === undefined || this.#viewer === undefined || this.#controls === undefined) return;
+    this.#open = new Set(told.open);
+    this.#showsWeights = told.weights;
+    this.#controls.weights.ariaPressed = String(told.weights);
+    this.#controls.search.value = told.query;
+    await this.#lay();
+    await this.#search(told.query, false);
+    await this.#choose(told.selected);
+    if (told.camera !== undefined)
+      [this.#viewer.camera] = [{ x: told.camera[0], y: told.camera[1], scale: told.camera[2] }];
+  }
+
+  /** The picture as it is open now, as an SVG document. */
+  toSvg(): string {
+    return svgOf(this.#picture("toSvg"), this.#theme(), { ...this.#marks, selected: -1 });
+  }
+
+  /** The picture as it is open now, as a PNG. */
+  async toPng(): Promise<Blob> {
+    return await pngOf(this.#picture("toPng"), this.#theme(), { ...this.#marks, selected: -1 });
+  }
+
+  /** For the page. */
+  connectedCallback(): void {
+    this.#watches = new AbortController();
+    const { signal } = this.#watches;
+    if (this.#controls === undefined) this.#build();
+    this.#layouter = new Layouter();
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#paint(), { signal });
+    const resized = new ResizeObserver(() => this.#viewer?.redraw());
+    resized.observe(this);
+    signal.addEventListener("abort", () => resized.disconnect());
+    addEventListener("hashchange", () => this.#followLink(), { signal });
+    this.#paint();
+    const src = this.getAttribute("src");
+    if (src !== null && this.#model === undefined) this.#openAddress(src);
+  }
+
+  /** For the page. */
+  disconnectedCallback(): void {
+    this.#watches?.abort();
+    this.#layouter?.[Symbol.dispose]();
+    clearTimeout(this.#linkTimer);
+  }
+
+  /** For the page. */
+  attributeChangedCallback(name: string, before: string | null, value: string | null): void {
+    if (before === value || this.#controls === undefined) return;
+    if (name === "theme") this.#paint();
+    else if (value !== null && this.isConnected) this.#openAddress(value);
+  }
+
+  #openAddress(src: string): void {
+    const other = this.getAttribute("compare");
+    const opened = this.open(new URL(src, document.baseURI));
+    const all = other === null ? opened : opened.then(() => this.compare(new URL(other, document.baseURI)));
+    all.catch((error: unknown) => this.#fail(error));
+  }
+
+  /** Tells of what was refused. */
+  #fail(error: unknown): void {
+    this.#tell(error instanceof FxError ? error.message : String(error));
+    this.dispatchEvent(new CustomEvent("tracefx-error", { detail: error }));
+  }
+
+  #build(): void {
+    const root = this.attachShadow({ mode: "open" });
+    const it = controls(root);
+    this.#controls = it;
+    this.#viewer = new Viewer(it.canvas, {
+      select: (box) => {
+        it.tree.focus({ preventScroll: true });
+        void this.#choose(this.#itemOf(box), false);
+      },
+      toggle: (box) => void this.#toggle(this.#itemOf(box)),
+      move: () => this.#link(),
+    });
+    this.#outline = new Outline(it.tree, {
+      select: (item) => void this.#choose(item),
+      toggle: (item) => void this.#toggle(item),
+    });
+    root.addEventListener("keydown", (event) => this.#press(event as KeyboardEvent));
+    it.search.addEventListener("input", () => void this.#search(it.search.value));
+    it.search.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") void this.#step(event.shiftKey ? -1 : 1);
+      else if (event.key === "Escape") it.tree.focus();
+      else return;
+      event.preventDefault();
+    });
+    it.fit.addEventListener("click", () => this.#viewer?.fit());
+    it.openAll.addEventListener("click", () => void this.#openAll());
+    it.closeAll.addEventListener("click", () => {
+      this.#open.clear();
+      void this.#lay().then(() => this.#viewer?.begin());
+    });
+    it.weights.addEventListener("click", () => {
+      this.#showsWeights = !this.#showsWeights;
+      it.weights.ariaPressed = String(this.#showsWeights);
+      void this.#lay();
+    });
+    it.run.addEventListener("click", () => void this.#runChosen().catch((error: unknown) => this.#fail(error)));
+    it.heat.addEventListener("click", () => this.#heat(it.heat.ariaPressed !== "true"));
+    it.other.addEventListener("click", () => void this.#showOther());
+    it.difference.addEventListener("click", () => void this.#nextDifference());
+    it.svg.addEventListener("click", () => save("graph.svg", new Blob([this.toSvg()], { type: "image/svg+xml" })));
+    it.png.addEventListener("click", () => void this.toPng().then((blob) => save("graph.png", blob)));
+  }
+
+  async #show(model: GraphModel, comparison?: Comparison): Promise<void> {
+    // The address of the page is about what is opened first.
+    const hash = this.#model === undefined && this.hasAttribute("permalink") ? location.hash : "";
+    this.#model = model;
+    this.#comparison = comparison;
+    this.#selected = -1;
+    this.#found = [];
+    this.#measured = undefined;
+    const { diff, isAfter } = comparison ?? {};
+    this.#marks = { ...NO_MARKS, differences: (isAfter === true ? diff?.after : diff?.before) ?? new Map() };
+    if (this.#controls !== undefined) {
+      this.#controls.other.hidden = this.#controls.difference.hidden = comparison === undefined;
+      this.#controls.other.textContent = isAfter === true ? "Show the first" : "Show the second";
+      this.#controls.heat.hidden = true;
+      this.#controls.run.hidden = this.#controls.inputs.hidden = !(model.source instanceof ExportedProgram);
+    }
+    this.#open = opening(model, ROOM);
+    this.#controls?.enable();
+    this.#panel();
+    if (stateOfLink(hash, model) !== undefined) return await this.restore(hash);
+    await this.#lay();
+    this.#viewer?.begin();
+  }
+
+  /** Lays out what is open now. The item that was opened or closed stays where it is on the screen. */
+  async #lay(anchor = -1): Promise<void> {
+    const turn = ++this.#nShown;
+    const [model, layouter, viewer] = [this.#model, this.#layouter, this.#viewer];
+    if (model === undefined || layouter === undefined || viewer === undefined) return;
+    const scene = sceneOf(model, { open: this.#open, weights: this.#showsWeights });
+    this.#tell("Laying out…");
+    const layout = await layouter.layOut(scene.request);
+    if (turn !== this.#nShown) return;
+    const before = viewer.picture?.scene.model === model ? viewer.picture.scene.boxOf[anchor] : undefined;
+    const now = scene.boxOf[anchor];
+    const stays = before === undefined || now === undefined ? undefined : { before, now };
+    viewer.show(pictureOf(scene, layout), stays);
+    this.#outline?.show(scene);
+    this.#outline?.activate(this.#selected);
+    this.#mark();
+    const { nNodes } = model.items.reduce(
+      (sum, it) => (it.parent < 0 && !it.isWeight ? { nNodes: sum.nNodes + it.nNodes } : sum),
+      {
+        nNodes: 0,
+      },
+    );
+    this.#tell(`${nNodes} nodes, ${scene.items.length} boxes`);
+    this.#link();
+  }
+
+  async #toggle(item: number): Promise<void> {
+    if (this.#model === undefined || item < 0 || this.#model.children(item).length === 0) return;
+    if (!this.#open.delete(item)) this.#open.add(item);
+    // What is selected inside of what closes is selected no more.
+    if (this.#selected >= 0 && !this.#open.has(item) && this.#model.around(this.#selected).includes(item)) {
+      await this.#choose(item, false);
+    }
+    await this.#lay(item);
+  }
+
+  async #openAll(): Promise<void> {
+    const model = this.#opened("openAll");
+    this.#open = opening(model, MOST_BOXES);
+    await this.#lay();
+    this.#viewer?.begin();
+  }
+
+  /** Selects an item; -1 for none. What it is in is opened, and it is brought into view. */
+  async #choose(item: number, reveals = true): Promise<void> {
+    const { items = [] } = this.#model ?? {};
+    this.#selected = items[item] === undefined ? -1 : item;
+    if (this.#selected >= 0 && reveals) await this.#uncover(this.#selected);
+    this.#outline?.activate(this.#selected);
+    this.#mark();
+    const picture = this.#viewer?.picture;
+    if (this.#selected >= 0 && reveals && picture !== undefined) {
+      this.#viewer?.reveal(picture.scene.boxOf[this.#selected] as number);
+    }
+    this.#panel();
+    this.#link();
+    this.dispatchEvent(new CustomEvent<SelectDetail>("tracefx-select", { detail: { item: this.selection } }));
+  }
+
+  /** Opens what an item is in. */
+  async #uncover(item: number): Promise<void> {
+    const model = this.#opened("select");
+    const closed = model.around(item).filter((it) => !this.#open.has(it));
+    const isHidden = (model.items[item] as Item).isWeight && !this.#showsWeights;
+    if (closed.length === 0 && !isHidden) return;
+    for (const it of closed) this.#open.add(it);
+    if (isHidden) this.#showsWeights = true;
+    if (this.#controls !== undefined) this.#controls.weights.ariaPressed = String(this.#showsWeights);
+    await this.#lay(model.around(item)[0]);
+  }
+
+  /** Runs the program on what the bar says. */
+  async #runChosen(): Promise<void> {
+    const { source } = this.#opened("run");
+    if (!(source instanceof ExportedProgram) || this.#controls === undefined) return;
+    const kind = this.#controls.inputs.value;
+    const file = kind === "file" ? await chosenFile(".safetensors") : undefined;
+    if (kind === "file" && file === undefined) return;
+    const inputs = file === undefined ? randomInputs(source) : inputsOf(source, await file.arrayBuffer());
+    this.#tell("Running…");
+    // The page shows that before the run, which it waits for.
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const isExample = kind === "example" && source.exampleInputs !== null;
+    this.run(isExample ? undefined : inputs);
+  }
+
+  /** Colours the boxes by their time, or as before. */
+  #heat(isOn: boolean): void {
+    if (this.#controls !== undefined) this.#controls.heat.ariaPressed = String(isOn);
+    const isHot = isOn && this.#measured !== undefined;
+    this.#marks = { ...this.#marks, heat: isHot ? heatOf(this.#measured as Measured) : NO_MARKS.heat };
+    this.#mark();
+  }
+
+  async #showOther(): Promise<void> {
+    if (this.#comparison === undefined) return;
+    const comparison = { ...this.#comparison, isAfter: !this.#comparison.isAfter };
+    await this.#show(comparison.isAfter ? comparison.after : comparison.before, comparison);
+  }
+
+  /** The nodes that differ from the other program's. */
+  #differences(): number[] {
+    const { items = [] } = this.#model ?? {};
+    return [...this.#marks.differences.keys()].filter((it) => items[it]?.node !== undefined).toSorted((a, b) => a - b);
+  }
+
+  async #nextDifference(): Promise<void> {
+    const all = this.#differences();
+    const next = all.find((it) => it > this.#selected) ?? all[0];
+    if (next !== undefined) await this.#choose(next);
+  }
+
+  async #search(text: string, reveals = true): Promise<void> {
+    if (this.#model === undefined || this.#controls === undefined) return;
+    this.#found = search(this.#model, text);
+    const [first] = this.#found;
+    this.#controls.count.textContent = text.trim() === "" ? "" : `${this.#found.length} found`;
+    this.#mark();
+    if (first !== undefined && reveals) await this.#choose(first);
+    this.#link();
+  }
+
+  /** Selects the next of what was found, or the one before. */
+  async #step(by: 1 | -1): Promise<void> {
+    const n = this.#found.length;
+    if (n === 0) return;
+    const at = this.#found.indexOf(this.#selected);
+    await this.#choose(this.#found[(at + by + n) % n] as number);
+  }
+
+  #press(event: KeyboardEvent): void {
+    const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping) return;
+    const [viewer, step] = [this.#viewer as Viewer, 80];
+    switch (event.key) {
+      case "/":
+        this.#controls?.search.focus();
+        break;
+      case "f":
+        viewer.fit();
+        break;
+      case "+":
+      case "=":
+        viewer.zoom(1.25);
+        break;
+      case "-":
+        viewer.zoom(0.8);
+        break;
+      case "ArrowLeft":
+      case "ArrowRight":
+        if (!event.shiftKey) return;
+        viewer.pan(event.key === "ArrowLeft" ? -step : step, 0);
+        break;
+      case "ArrowUp":
+      case "ArrowDown":
+        if (!event.shiftKey) return;
+        viewer.pan(0, event.key === "ArrowUp" ? -step : step);
+        break;
+      case "n":
+        void this.#nextDifference();
+        break;
+      case "Escape":
+        void this.#choose(-1);
+        break;
+      default:
+        return;
+    }
+    event.preventDefault();
+  }
+
+  #panel(): void {
+    if (this.#model === undefined || this.#controls === undefined) return;
+    showDetails(this.#controls.panel, this.#model, this.#selected, {
+      select: (it) => void this.#choose(it),
+      measured: (it) => this.#told(it),
+    });
+  }
+
+  /** What a run told of an item. */
+  #told(item: number): ReturnType<PanelSource["measured"]> {
+    const time = this.#measured?.times.get(item);
+    if (this.#measured === undefined || this.#model === undefined || time === undefined) return undefined;
+    const { milliseconds, run } = this.#measured;
+    const share = ((100 * time) / milliseconds).toFixed(1);
+    const rows = [{ name: "time", value: `${time.toFixed(3)} ms (${share} %)` }];
+    const node = nodeRun(this.#model, run, item);
+    if (node === undefined) return { rows };
+    const told = { rows: [...rows, { name: "value", value: node.value }] };
+    return node.statistics === undefined ? told : { ...told, statistics: node.statistics };
+  }
+
+  #mark(): void {
+    const picture = this.#viewer?.picture;
+    const selected = this.#selected < 0 ? -1 : (picture?.scene.boxOf[this.#selected] ?? -1);
+    this.#marks = { ...this.#marks, selected, found: new Set(this.#found) };
+    this.#viewer?.mark(this.#marks);
+  }
+
+  #theme(): Theme {
+    const wanted = this.getAttribute("theme");
+    const isDark = wanted === null ? matchMedia("(prefers-color-scheme: dark)").matches : wanted === "dark";
+    return isDark ? DARK : LIGHT;
+  }
+
+  #paint(): void {
+    this.#viewer?.paint(this.#theme());
+  }
+
+  #tell(text: string): void {
+    if (this.#controls !== undefined) this.#controls.status.textContent = text;
+  }
+
+  /** Writes the permalink, when nothing has changed for a moment. */
+  #link(): void {
+    if (!this.hasAttribute("permalink")) return;
+    clearTimeout(this.#linkTimer);
+    this.#linkTimer = setTimeout(() => history.replaceState(history.state, "", `#${this.state}`), LINK_AFTER);
+  }
+
+  #followLink(): void {
+    if (!this.hasAttribute("permalink") || this.#model === undefined || location.hash === `#${this.state}`) return;
+    void this.restore(location.hash);
+  }
+
+  #itemOf(box: number): number {
+    return box < 0 ? -1 : (this.#viewer?.picture?.scene.items[box] ?? -1);
+  }
+
+  #opened(what: string): GraphModel {
+    if (this.#model !== undefined) return this.#model;
+    throw fxError("InvalidOption", `${what} needs something that is open`, { help: "await element.open(program)" });
+  }
+
+  #picture(what: string): Picture {
+    const picture = this.#viewer?.picture;
+    if (picture !== undefined) return picture;
+    throw fxError("InvalidOption", `${what} needs a picture`, {
+      help: "await element.open(program), with the element in a page",
+    });
+  }
+}
+
+function isExplorable(source: Explorable | ProgramSource): source is Explorable {
+  return source instanceof ExportedProgram || source instanceof GraphModule;
+}
+
+/** A file that people choose; undefined where they choose none. */
+async function chosenFile(accept: string): Promise<File | undefined> {
+  const input = document.createElement("input");
+  input.type = "file";
+  input.accept = accept;
+  return await new Promise((resolve) => {
+    input.addEventListener("change", () => resolve(input.files?.[0]));
+    input.addEventListener("cancel", () => resolve(undefined));
+    input.click();
+  });
+}
+
+/** Offers a file for download. */
+function save(name: string, blob: Blob): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  // The download has begun when the click returns, and reads the address a little later.
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
