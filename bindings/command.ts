@@ -4,6 +4,8 @@
 export interface Verb {
   readonly name: string;
   readonly files: readonly string[];
+  /** The files that may follow. */
+  readonly optional: readonly string[];
   readonly options: readonly string[];
   readonly required: readonly string[];
 }
@@ -18,13 +20,14 @@ export interface CommandOption {
 
 /** The verbs. */
 export const VERBS: readonly Verb[] = [
-  { name: "inspect", files: ["FILE"], options: ["decompose"], required: [] },
-  { name: "run", files: ["FILE"], options: ["inputs", "outputs", "repeat", "mode", "precision", "device"], required: ["inputs", "outputs"] },
-  { name: "explain", files: ["FILE"], options: ["inputs", "precision", "device"], required: ["inputs"] },
-  { name: "profile", files: ["FILE"], options: ["inputs", "precision", "device", "repeat", "trace"], required: ["inputs"] },
-  { name: "convert", files: ["INPUT", "OUTPUT"], options: ["decompose", "to"], required: [] },
-  { name: "compile", files: ["INPUT", "OUTPUT"], options: ["inputs", "precision"], required: [] },
-  { name: "joint", files: ["INPUT", "OUTPUT"], options: ["loss-index", "to"], required: [] },
+  { name: "inspect", files: ["FILE"], optional: [], options: ["decompose"], required: [] },
+  { name: "run", files: ["FILE"], optional: [], options: ["inputs", "outputs", "repeat", "mode", "precision", "device"], required: ["inputs", "outputs"] },
+  { name: "explain", files: ["FILE"], optional: [], options: ["inputs", "precision", "device"], required: ["inputs"] },
+  { name: "profile", files: ["FILE"], optional: [], options: ["inputs", "precision", "device", "repeat", "trace"], required: ["inputs"] },
+  { name: "convert", files: ["INPUT", "OUTPUT"], optional: [], options: ["decompose", "to"], required: [] },
+  { name: "compile", files: ["INPUT", "OUTPUT"], optional: [], options: ["inputs", "precision"], required: [] },
+  { name: "joint", files: ["INPUT", "OUTPUT"], optional: [], options: ["loss-index", "to"], required: [] },
+  { name: "explore", files: ["FILE"], optional: ["OTHER"], options: ["port"], required: [] },
 ];
 
 /** The options. */
@@ -39,6 +42,7 @@ export const OPTIONS: readonly CommandOption[] = [
   { name: "trace", value: "FILE", isRepeated: false },
   { name: "to", value: "FORMAT", isRepeated: false },
   { name: "loss-index", value: "N", isRepeated: false },
+  { name: "port", value: "N", isRepeated: false },
   { name: "limit", value: "NAME=N", isRepeated: true },
   { name: "json", value: undefined, isRepeated: false },
   { name: "help", value: undefined, isRepeated: false },
@@ -61,6 +65,7 @@ Verbs:
   convert INPUT OUTPUT  writes the program as an archive of PyTorch (.pt2) or in the byte format of tracefx (.fxg)
   compile INPUT OUTPUT  writes the program with a plan for the sizes of its inputs, which \`tracefx/runtime\` runs without the engine (.fxg)
   joint INPUT OUTPUT    writes the joint program of a loss and its gradients, which a training step runs
+  explore FILE [OTHER]  shows the program in a browser, or how two differ; of npx tracefx alone: it serves a page to this machine until it is stopped
 
 Options:
   --decompose            inspect, convert: puts the program in terms of core operators, without writes to tensors
@@ -73,6 +78,7 @@ Options:
   --trace FILE           profile: where the steps go in Chrome's trace format, which chrome://tracing and Perfetto open
   --to FORMAT            convert, joint: pt2 or fxg, where the ending of OUTPUT does not say it
   --loss-index N         joint: which of the results of the graph is the loss: 0 is the first, and the default
+  --port N               explore: the port of the page; a free one, where it is not given
   --limit NAME=N         what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds
   --json                 prints JSON for machines, errors included
   --help                 shows this

@@ -15,6 +15,8 @@ pub struct Verb {
     pub name: &'static str,
     /// The files that it takes, in order.
     pub files: &'static [&'static str],
+    /// The files that may follow.
+    pub optional: &'static [&'static str],
     /// The options that it takes, beside those of all verbs.
     pub options: &'static [&'static str],
     /// The options without which it does nothing.
@@ -41,6 +43,7 @@ pub const VERBS: &[Verb] = &[
     Verb {
         name: "inspect",
         files: &["FILE"],
+        optional: &[],
         options: &["decompose"],
         required: &[],
         about: "shows the graph, the signature, the constraints, the sizes, and which operators are supported",
@@ -48,6 +51,7 @@ pub const VERBS: &[Verb] = &[
     Verb {
         name: "run",
         files: &["FILE"],
+        optional: &[],
         options: &["inputs", "outputs", "repeat", "mode", "precision", "device"],
         required: &["inputs", "outputs"],
         about: "runs the program on the tensors of a .safetensors file",
@@ -55,6 +59,7 @@ pub const VERBS: &[Verb] = &[
     Verb {
         name: "explain",
         files: &["FILE"],
+        optional: &[],
         options: &["inputs", "precision", "device"],
         required: &["inputs"],
         about: "shows the steps that a run of the program is compiled to",
@@ -62,6 +67,7 @@ pub const VERBS: &[Verb] = &[
     Verb {
         name: "profile",
         files: &["FILE"],
+        optional: &[],
         options: &["inputs", "precision", "device", "repeat", "trace"],
         required: &["inputs"],
         about: "runs the program, and shows how long each step takes",
@@ -69,6 +75,7 @@ pub const VERBS: &[Verb] = &[
     Verb {
         name: "convert",
         files: &["INPUT", "OUTPUT"],
+        optional: &[],
         options: &["decompose", "to"],
         required: &[],
         about: "writes the program as an archive of PyTorch (.pt2) or in the byte format of tracefx (.fxg)",
@@ -76,6 +83,7 @@ pub const VERBS: &[Verb] = &[
     Verb {
         name: "compile",
         files: &["INPUT", "OUTPUT"],
+        optional: &[],
         options: &["inputs", "precision"],
         required: &[],
         about: "writes the program with a plan for the sizes of its inputs, which `tracefx/runtime` runs without the engine (.fxg)",
@@ -83,9 +91,18 @@ pub const VERBS: &[Verb] = &[
     Verb {
         name: "joint",
         files: &["INPUT", "OUTPUT"],
+        optional: &[],
         options: &["loss-index", "to"],
         required: &[],
         about: "writes the joint program of a loss and its gradients, which a training step runs",
+    },
+    Verb {
+        name: "explore",
+        files: &["FILE"],
+        optional: &["OTHER"],
+        options: &["port"],
+        required: &[],
+        about: "shows the program in a browser, or how two differ; of npx tracefx alone: it serves a page to this machine until it is stopped",
     },
 ];
 
@@ -152,6 +169,12 @@ pub const OPTIONS: &[CommandOption] = &[
         about: "which of the results of the graph is the loss: 0 is the first, and the default",
     },
     CommandOption {
+        name: "port",
+        value: Some("N"),
+        is_repeated: false,
+        about: "the port of the page; a free one, where it is not given",
+    },
+    CommandOption {
         name: "limit",
         value: Some("NAME=N"),
         is_repeated: true,
@@ -170,7 +193,10 @@ pub const GENERAL: &[&str] = &["limit", "json", "help", "version"];
 
 /// What `--help` shows.
 pub fn usage() -> String {
-    let verbs = VERBS.iter().map(|it| (format!("{} {}", it.name, it.files.join(" ")), it.about.to_string()));
+    let verbs = VERBS.iter().map(|it| {
+        let optional = it.optional.iter().map(|name| format!(" [{name}]")).collect::<String>();
+        (format!("{} {}{optional}", it.name, it.files.join(" ")), it.about.to_string())
+    });
     let options = OPTIONS.iter().map(|it| {
         let name = it.value.map_or(format!("--{}", it.name), |value| format!("--{} {value}", it.name));
         let verbs: Vec<&str> = VERBS.iter().filter(|verb| verb.options.contains(&it.name)).map(|it| it.name).collect();
@@ -194,7 +220,7 @@ pub fn usage() -> String {
 pub struct CommandLine {
     /// What is to be done.
     pub verb: &'static Verb,
-    /// Its files, as many as it takes.
+    /// Its files: as many as it takes, and those that may follow.
     pub files: Vec<OsString>,
     options: BTreeMap<&'static str, Vec<OsString>>,
 }
@@ -267,8 +293,11 @@ impl CommandLine {
             return Err(format!("there is no verb {word}"));
         };
         let files: Vec<OsString> = words.collect();
-        if files.len() != verb.files.len() {
-            let wanted = verb.files.join(" and ");
+        let most = verb.files.len() + verb.optional.len();
+        if files.len() < verb.files.len() || files.len() > most {
+            let optional = verb.optional.iter().map(|it| format!("[{it}]"));
+            let wanted =
+                verb.files.iter().map(|it| (*it).to_string()).chain(optional).collect::<Vec<_>>().join(" and ");
             return Err(format!("{} takes {wanted}, and got {} arguments", verb.name, files.len()));
         }
         if let Some(stray) = options.keys().find(|it| !verb.options.contains(it) && !GENERAL.contains(it)) {

@@ -11,7 +11,7 @@ export class CommandLineError extends Error {}
 /** A command line that was read. */
 export interface CommandLine {
   readonly verb: Verb;
-  /** As many as the verb takes. */
+  /** As many as the verb takes, and those that may follow. */
   readonly files: readonly string[];
   readonly options: ReadonlyMap<string, readonly string[]>;
 }
@@ -56,8 +56,9 @@ export function readCommandLine(args: readonly string[]): CommandLine | "help" |
   if (word === undefined) throw new CommandLineError("a verb is missing");
   const verb = VERBS.find((it) => it.name === word);
   if (verb === undefined) throw new CommandLineError(`there is no verb ${word}`);
-  if (files.length !== verb.files.length) {
-    throw new CommandLineError(`${word} takes ${verb.files.join(" and ")}, and got ${files.length} arguments`);
+  const wanted = [...verb.files, ...verb.optional.map((it) => `[${it}]`)];
+  if (files.length < verb.files.length || files.length > wanted.length) {
+    throw new CommandLineError(`${word} takes ${wanted.join(" and ")}, and got ${files.length} arguments`);
   }
   const stray = [...options.keys()].toSorted().find((it) => !verb.options.includes(it) && !GENERAL.includes(it));
   if (stray !== undefined) throw new CommandLineError(`${word} has no option --${stray}`);

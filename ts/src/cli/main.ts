@@ -25,6 +25,7 @@ import {
   precisionOf,
   readCommandLine,
 } from "./commandLine.ts";
+import { serveExplorer } from "./explore.ts";
 
 type EngineProgram = ReturnType<Engine["Program"]["open"]>;
 
@@ -61,6 +62,10 @@ async function execute(line: CommandLine): Promise<string> {
         call(() => program.export_forward_backward(Math.min(index, 2 ** 32 - 1))),
         format,
       );
+    }
+    case "explore": {
+      const { url } = await serveExplorer(line.files, numberOf(line, "port", 0, 0));
+      return line.options.has("json") ? JSON.stringify({ url }) : `${url} shows it; ctrl+c ends`;
     }
     default:
       throw new Error(`the table of verbs has ${line.verb.name}`);

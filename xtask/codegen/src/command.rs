@@ -8,9 +8,10 @@ pub(super) fn body() -> String {
     let words = |them: &[&str]| format!("[{}]", them.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(", "));
     let verb = |it: &Verb| {
         format!(
-            "  {{ name: {}, files: {}, options: {}, required: {} }},\n",
+            "  {{ name: {}, files: {}, optional: {}, options: {}, required: {} }},\n",
             quoted(it.name),
             words(it.files),
+            words(it.optional),
             words(it.options),
             words(it.required)
         )
@@ -24,6 +25,8 @@ pub(super) fn body() -> String {
 export interface Verb {{
   readonly name: string;
   readonly files: readonly string[];
+  /** The files that may follow. */
+  readonly optional: readonly string[];
   readonly options: readonly string[];
   readonly required: readonly string[];
 }}
