@@ -6,6 +6,7 @@
  * @module
  */
 import { FxError, load, readSafetensors, tensor } from "../ts/dist/index.js";
+import { TracefxGraph } from "../ts/dist/explorer/explorer.js";
 import { drawing } from "./drawing.js";
 
 const DIGITS = new URL("../tests/fixtures/programs/digits_cnn/model.pt2", import.meta.url);
@@ -22,6 +23,7 @@ const status = element("status", HTMLParagraphElement);
 const problem = element("problem", HTMLPreElement);
 const digits = element("digits", HTMLElement);
 const answer = element("answer", HTMLOutputElement);
+const explorer = element("graph", TracefxGraph);
 
 /** @type {import("../ts/dist/index.js").ProgramModule | undefined} */
 let model;
@@ -43,7 +45,7 @@ async function open(
   problem.hidden = true;
   try {
     const program = await load(source);
-    showGraph(program.graph);
+    await explorer.open(program);
     element("report", HTMLPreElement).textContent = program.inspect();
     model?.dispose();
     model = undefined;
@@ -61,18 +63,16 @@ async function open(
   }
 }
 
-function showGraph(/** @type {import("../ts/dist/index.js").Graph} */ graph) {
-  const users = [...graph.nodes].map((node) => String(node.users.size));
-  const rows = graph.tabular().map((cells, at) => {
-    const row = document.createElement("tr");
-    for (const text of [...cells, users[at] ?? ""]) {
-      const cell = document.createElement("td");
-      cell.textContent = text;
-      row.append(cell);
-    }
-    return row;
-  });
-  document.querySelector("#graph tbody")?.replaceChildren(...rows);
+/** Shows how a second program differs from the one that is open. */
+async function compare(/** @type {File} */ file) {
+  problem.hidden = true;
+  try {
+    await explorer.compare(file);
+  } catch (error) {
+    if (!(error instanceof FxError)) throw error;
+    problem.textContent = `${error.name}: ${error.message}`;
+    problem.hidden = false;
+  }
 }
 
 /** Shows what the network says of an image of 8 by 8 pixels from 0 to 1; nothing of an empty one. */
@@ -135,6 +135,8 @@ const openDigits = () => open(DIGITS, "the digits program", true);
 
 const input = element("file", HTMLInputElement);
 input.addEventListener("change", () => openFile(input.files?.[0]));
+const other = element("other", HTMLInputElement);
+other.addEventListener("change", () => other.files?.[0] && compare(other.files[0]));
 element("reset", HTMLButtonElement).addEventListener("click", openDigits);
 element("pick", HTMLButtonElement).addEventListener("click", pickTestImage);
 element("clear", HTMLButtonElement).addEventListener("click", () => canvas.clear());
