@@ -45,7 +45,7 @@ export function controls(root: ShadowRoot): Controls {
   const stage = part("div", "stage");
   const search = part("input", "search");
   search.type = "search";
-  search.placeholder = "Search: name, op, target, shape  ( / )";
+  search.placeholder = "Search ( / )";
   search.ariaLabel = "Search by name, op, target or shape";
   const count = part("span", "count");
   count.setAttribute("role", "status");

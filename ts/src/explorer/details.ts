@@ -128,10 +128,9 @@ function ofHolder(model: GraphModel, item: Item): Section[] {
 /** What there is to tell of the program or graph module itself. */
 export function overviewOf(model: GraphModel): Section[] {
   const { source, items } = model;
-  const nNodes = items.filter((it) => it.node !== undefined && !it.isWeight).length;
   const nWeights = items.filter((it) => it.isWeight).length;
   const counts: Row[] = [
-    { name: "nodes", value: String(nNodes) },
+    { name: "nodes", value: String(model.nNodes) },
     { name: "weights", value: String(nWeights) },
   ];
   if (!(source instanceof ExportedProgram)) {

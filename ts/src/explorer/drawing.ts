@@ -6,7 +6,7 @@
 import type { Item } from "./model.ts";
 import type { Layout } from "./layout.ts";
 import { TITLE } from "./layout.ts";
-import { edgeLabel, type Scene } from "./scene.ts";
+import { labelOf, type Scene } from "./scene.ts";
 import { type Difference, heatColor, stripeOf, type Theme } from "./theme.ts";
 
 /** What draws. All lengths are those of the picture. */
@@ -213,16 +213,13 @@ function drawWiresOf(pen: Pen, { scene, layout }: Picture, box: number, view: Vi
   }
 }
 
-/** What boxes give, below them: once for each, since edges of one value begin together. */
+/** What boxes give, below them. */
 function drawLabels(pen: Pen, { scene, layout }: Picture, isSeen: (box: number) => boolean, theme: Theme): void {
   const look = { fill: theme.muted, size: 10, bold: false };
-  let last = -1;
-  for (let edge = 0; 2 * edge < scene.edges.length; edge++) {
-    const from = scene.edges[2 * edge] as number;
-    if (from === last || !isSeen(from)) continue;
-    last = from;
-    const [x, y, width, height] = corners(layout, from);
-    pen.text(x + width / 2 + 6, y + height + 14, edgeLabel(scene, edge), 220, look);
+  for (const box of scene.given.keys()) {
+    if (!isSeen(box)) continue;
+    const [x, y, width, height] = corners(layout, box);
+    pen.text(x + width / 2 + 6, y + height + 14, labelOf(scene, box), 220, look);
   }
 }
 

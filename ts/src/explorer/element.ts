@@ -198,7 +198,7 @@ export class TracefxGraph extends Base {
     });
   }
 
-  /** Opens, selects and shows what a text of {@link state} says. */
+  /** Opens, selects and shows what a text of {@link TracefxGraph.state} says. */
   async restore(state: string): Promise<void> {
     const told = stateOfLink(state, this.#opened("restore"));
     if (told === undefined || this.#viewer === undefined || this.#controls === undefined) return;
@@ -349,13 +349,7 @@ export class TracefxGraph extends Base {
     this.#outline?.show(scene);
     this.#outline?.activate(this.#selected);
     this.#mark();
-    const { nNodes } = model.items.reduce(
-      (sum, it) => (it.parent < 0 && !it.isWeight ? { nNodes: sum.nNodes + it.nNodes } : sum),
-      {
-        nNodes: 0,
-      },
-    );
-    this.#tell(`${nNodes} nodes, ${scene.items.length} boxes`);
+    this.#tell(`${model.nNodes} nodes, ${scene.items.length} boxes`);
     this.#link();
   }
 

@@ -59,7 +59,8 @@ function rowsOf(level: Level): number[] {
   const outgoing = edgesBy(nNodes, from);
   const open = new Int32Array(nNodes);
   for (const [edge, end] of to.entries()) if (from[edge] !== end) open[end] = (open[end] as number) + 1;
-  const rowOf = Array.from({ length: nNodes }, () => 0);
+  const top = first.size > 0 ? 1 : 0;
+  const rowOf = Array.from({ length: nNodes }, (_, node): number => (first.has(node) ? 0 : top));
   const done = new Uint8Array(nNodes);
   const order: number[] = [];
   const ready: number[] = [];
@@ -90,10 +91,9 @@ function rowsOf(level: Level): number[] {
     if (used.has(node) || ends.length === 0) continue;
     rowOf[node] = Math.max(rowOf[node] as number, Math.min(...ends) - 1);
   }
-  const shift = first.size > 0 ? 1 : 0;
   let most = 0;
   for (let node = 0; node < nNodes; node++) {
-    rowOf[node] = first.has(node) ? 0 : (rowOf[node] as number) + shift;
+    if (first.has(node)) rowOf[node] = 0;
     if (!last.has(node)) most = Math.max(most, rowOf[node] as number);
   }
   for (const node of last) rowOf[node] = most + 1;

@@ -85,6 +85,11 @@ export class GraphModel {
     }
   }
 
+  /** How many nodes there are, weights left out. */
+  get nNodes(): number {
+    return this.items.reduce((n, it) => n + (it.node === undefined || it.isWeight ? 0 : 1), 0);
+  }
+
   /** What an item holds, in order. */
   children(index: number): readonly number[] {
     return this.#children[index] ?? [];

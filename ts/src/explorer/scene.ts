@@ -26,9 +26,8 @@ export interface Scene {
   readonly isOpen: readonly boolean[];
   /** Pairs of boxes. */
   readonly edges: Int32Array;
-  /** A value that each edge carries, and how many it carries. */
-  readonly values: Int32Array;
-  readonly counts: Int32Array;
+  /** The values that leave each box which has users outside of it. */
+  readonly given: ReadonlyMap<number, ReadonlySet<number>>;
   readonly request: LayoutRequest;
 }
 
@@ -65,24 +64,20 @@ export function sceneOf(model: GraphModel, options: SceneOptions = {}): Scene {
     widths.push(width);
     heights.push(height);
   }
-  const places = new Map<number, number>();
+  const known = new Set<number>();
   const edges: number[] = [];
-  const values: number[] = [];
-  const counts: number[] = [];
+  const given = new Map<number, Set<number>>();
   for (let at = 0; at < model.uses.length; at += 2) {
     const value = model.uses[at] as number;
     const [from, to] = [boxOf[value] as number, boxOf[model.uses[at + 1] as number] as number];
     if (from < 0 || to < 0 || from === to) continue;
+    const values = given.get(from);
+    if (values === undefined) given.set(from, new Set([value]));
+    else values.add(value);
     const key = from * items.length + to;
-    const found = places.get(key);
-    if (found !== undefined) {
-      counts[found] = (counts[found] as number) + 1;
-      continue;
-    }
-    places.set(key, counts.length);
+    if (known.has(key)) continue;
+    known.add(key);
     edges.push(from, to);
-    values.push(value);
-    counts.push(1);
   }
   const request = {
     parents: Int32Array.from(parents),
@@ -90,16 +85,7 @@ export function sceneOf(model: GraphModel, options: SceneOptions = {}): Scene {
     heights: Float32Array.from(heights),
     edges: Int32Array.from(edges),
   };
-  return {
-    model,
-    items,
-    boxOf,
-    isOpen,
-    edges: request.edges,
-    values: Int32Array.from(values),
-    counts: Int32Array.from(counts),
-    request,
-  };
+  return { model, items, boxOf, isOpen, edges: request.edges, given, request };
 }
 
 function sizeOf({ title, caption }: Item): [width: number, height: number] {
@@ -131,8 +117,9 @@ export function opening(model: GraphModel, room: number): Set<number> {
   return open;
 }
 
-/** The label of an edge: what it carries, or how many values it does. */
-export function edgeLabel({ model, values, counts }: Scene, edge: number): string {
-  const n = counts[edge] as number;
-  return n > 1 ? `${n} values` : model.value(values[edge] as number);
+/** What a box gives to others: the value, or how many there are. */
+export function labelOf({ model, given }: Scene, box: number): string {
+  const [value, ...more] = given.get(box) ?? [];
+  if (more.length > 0) return `${more.length + 1} values`;
+  return value === undefined ? "" : model.value(value);
 }

@@ -106,6 +106,17 @@ describe("boxes", () => {
     expect(boxOf(layout, 4).y).toBeGreaterThan(outer.bottom);
   });
 
+  it("in an open box begin just below its title", () => {
+    const layout = laidOut({
+      parents: [-1, -1, 1, 1],
+      edges: [
+        [0, 2],
+        [2, 3],
+      ],
+    });
+    expect(boxOf(layout, 2).y - boxOf(layout, 1).y).toBeLessThan(40);
+  });
+
   it("on a cycle have their places, too", () => {
     const layout = laidOut({
       n: 3,

@@ -6,7 +6,7 @@ import { layOut } from "../../src/explorer/layout.ts";
 import { pictureOf } from "../../src/explorer/drawing.ts";
 import { GraphModel, type Item } from "../../src/explorer/model.ts";
 import { linkOf, stateOfLink } from "../../src/explorer/permalink.ts";
-import { edgeLabel, opening, type Scene, sceneOf } from "../../src/explorer/scene.ts";
+import { labelOf, opening, type Scene, sceneOf } from "../../src/explorer/scene.ts";
 import { search } from "../../src/explorer/search.ts";
 import { svgOf } from "../../src/explorer/svg.ts";
 import { open } from "../export/fixtures.ts";
@@ -140,14 +140,19 @@ describe("a model", () => {
   });
 });
 
+it("the explorer is imported where there are no elements", async () => {
+  const explorer = await import("../../src/explorer/explorer.ts");
+  expect(explorer.TracefxGraph.observedAttributes).toEqual(["src", "theme"]);
+});
+
 describe("a scene", () => {
   it("has the boxes of what is open, and edges between the outermost of what is closed", () => {
     const model = exported();
     const closed = sceneOf(model, { open: new Set(), weights: false });
     expect(titles(closed)).toEqual(["x", "first", "second", "output"]);
     expect(edges(closed)).toEqual(["x → first", "first → second", "second → output"]);
-    expect(edgeLabel(closed, 1)).toBe("2 values");
-    expect(edgeLabel(closed, 2)).toBe("f32[2, 4]");
+    // Two nodes of the second block use the one value of the first.
+    expect([0, 1, 2, 3].map((box) => labelOf(closed, box))).toEqual(["f32[2, 4]", "f32[2, 4]", "f32[2, 4]", ""]);
     const half = sceneOf(model, { open: new Set([named(model, "L__self__first").index]), weights: false });
     expect(titles(half)).toEqual(["x", "first", "linear", "relu", "add.Tensor", "second", "output"]);
     expect(edges(half)).toContain("x → linear");
