@@ -207,5 +207,10 @@ async function takeImages(/** @type {string} */ folder) {
     await it.select("conv2d");
     it.run();
   });
+  await take("nan", "digits_cnn", (it) => {
+    const program = /** @type {import("../ts/dist/index.js").ExportedProgram} */ (it.model?.source);
+    program.stateDict.get("4.weight")?.fill_(Number.NaN);
+    it.run();
+  });
   await take("diff", "digits_cnn", (it, other) => it.compare(new URL(other)));
 }

@@ -5,6 +5,7 @@ import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { serve } from "../../scripts/serve.mjs";
 import { chromium as chromiumPath } from "../../scripts/toolchain.mjs";
+import type { ExportedProgram } from "../../ts/src/index.ts";
 import type { TracefxGraph } from "../../ts/src/explorer/explorer.ts";
 
 const PATIENCE = 60_000;
@@ -137,6 +138,47 @@ it(
 );
 
 it(
+  "opens a module by its sign",
+  async () => {
+    const page = await open("resnet_block_tiny");
+    await page.getByRole("button", { name: "Close all" }).click();
+    await page.getByRole("button", { name: "Fit" }).click();
+    const closed = await status(page).innerText();
+    const [svg, state] = await withElement(page, (element) => [element.toSvg(), element.state]);
+    const [, width = 0, height = 0] = (/ width="([\d.]+)" height="([\d.]+)"/.exec(svg) ?? []).map(Number);
+    const [, x = 0, y = 0] = (/<text x="([\d.]+)" y="([\d.]+)"[^>]*>\+ 4</.exec(svg) ?? []).map(Number);
+    const scale = Number(state.split("_").at(-1));
+    const box = await page.locator("tracefx-graph canvas").boundingBox();
+    if (box === null) throw new Error("the canvas is shown");
+    const [middleX, middleY] = [box.x + box.width / 2, box.y + box.height / 2];
+    await page.mouse.click(middleX + (x + 3 - width / 2) * scale, middleY + (y - 4 - height / 2) * scale);
+    await expect.poll(() => status(page).innerText()).not.toBe(closed);
+  },
+  PATIENCE,
+);
+
+it(
+  "shows what was opened before it came into the page",
+  async () => {
+    const page = await open("digits_cnn");
+    const told = await page.evaluate(async (src) => {
+      const before = document.querySelector("tracefx-graph") as TracefxGraph;
+      const element = document.createElement("tracefx-graph");
+      await element.open(new URL(src));
+      before.parentElement?.append(element);
+      for (let at = 0; at < 100 && !element.shadowRoot?.textContent?.includes("boxes"); at++) {
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      const text = element.shadowRoot?.querySelector(".status")?.textContent;
+      element.remove();
+      return text;
+    }, address("digits_cnn"));
+    expect(told).toBe("15 nodes, 15 boxes");
+  },
+  PATIENCE,
+);
+
+it(
   "keeps in the address what is open and selected",
   async () => {
     const page = await open("resnet_block_tiny");
@@ -163,6 +205,22 @@ it(
     expect(panel).toContain("Value of the run");
     expect(panel).toContain("deviation");
     expect(await page.locator(".panel svg.histogram").count()).toBe(1);
+  },
+  PATIENCE,
+);
+
+it(
+  "finds the first NaN of a run, and shows its node",
+  async () => {
+    const page = await open("digits_cnn");
+    const told = await withElement(page, async (element) => {
+      const program = element.model?.source as ExportedProgram;
+      program.stateDict.get("4.weight")?.fill_(Number.NaN);
+      element.run();
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      return [element.shadowRoot?.querySelector(".status")?.textContent, element.selection?.id];
+    });
+    expect(told).toEqual([expect.stringContaining("the first NaN is in conv2d_1"), "conv2d_1"]);
   },
   PATIENCE,
 );

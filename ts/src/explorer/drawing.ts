@@ -236,3 +236,10 @@ export function boxAt({ scene, layout }: Picture, x: number, y: number): number 
   }
   return -1;
 }
+
+/** Whether a place of the picture is on the sign of a box that opens and closes it. */
+export function isOnSign({ scene, layout }: Picture, box: number, x: number, y: number): boolean {
+  if (scene.model.children(scene.items[box] as number).length === 0) return false;
+  const [left, top] = corners(layout, box);
+  return x >= left + 8 && x <= left + 22 && y >= top + 5 && y <= top + 24;
+}

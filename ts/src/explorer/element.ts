@@ -70,7 +70,7 @@ const Base = globalThis.HTMLElement ?? (Object as unknown as typeof HTMLElement)
  */
 export class TracefxGraph extends Base {
   /** The attributes that are watched. */
-  static readonly observedAttributes: readonly string[] = ["src", "theme"];
+  static readonly observedAttributes: readonly string[] = ["src", "compare", "theme"];
 
   #controls: Controls | undefined;
   #viewer: Viewer | undefined;
@@ -237,12 +237,18 @@ export class TracefxGraph extends Base {
     this.#paint();
     const src = this.getAttribute("src");
     if (src !== null && this.#model === undefined) this.#openAddress(src);
+    // What was opened before the element came into the page has had no size until now.
+    else if (this.#model !== undefined && this.#viewer?.picture === undefined) {
+      this.#prepare();
+      void this.#lay().then(() => this.#viewer?.begin());
+    }
   }
 
   /** For the page. */
   disconnectedCallback(): void {
     this.#watches?.abort();
     this.#layouter?.[Symbol.dispose]();
+    this.#layouter = undefined;
     clearTimeout(this.#linkTimer);
   }
 
@@ -250,14 +256,20 @@ export class TracefxGraph extends Base {
   attributeChangedCallback(name: string, before: string | null, value: string | null): void {
     if (before === value || this.#controls === undefined) return;
     if (name === "theme") this.#paint();
-    else if (value !== null && this.isConnected) this.#openAddress(value);
+    else if (value === null || !this.isConnected) return;
+    else if (name === "src") this.#openAddress(value);
+    else if (this.#model !== undefined) this.#compareAddress(value).catch((error: unknown) => this.#fail(error));
   }
 
   #openAddress(src: string): void {
     const other = this.getAttribute("compare");
     const opened = this.open(new URL(src, document.baseURI));
-    const all = other === null ? opened : opened.then(() => this.compare(new URL(other, document.baseURI)));
+    const all = other === null ? opened : opened.then(() => this.#compareAddress(other));
     all.catch((error: unknown) => this.#fail(error));
+  }
+
+  #compareAddress(other: string): Promise<void> {
+    return this.compare(new URL(other, document.baseURI));
   }
 
   /** Tells of what was refused. */
@@ -319,18 +331,23 @@ export class TracefxGraph extends Base {
     this.#measured = undefined;
     const { diff, isAfter } = comparison ?? {};
     this.#marks = { ...NO_MARKS, differences: (isAfter === true ? diff?.after : diff?.before) ?? new Map() };
-    if (this.#controls !== undefined) {
-      this.#controls.other.hidden = this.#controls.difference.hidden = comparison === undefined;
-      this.#controls.other.textContent = isAfter === true ? "Show the first" : "Show the second";
-      this.#controls.heat.hidden = true;
-      this.#controls.run.hidden = this.#controls.inputs.hidden = !(model.source instanceof ExportedProgram);
-    }
     this.#open = opening(model, ROOM);
-    this.#controls?.enable();
-    this.#panel();
+    this.#prepare();
     if (stateOfLink(hash, model) !== undefined) return await this.restore(hash);
     await this.#lay();
     this.#viewer?.begin();
+  }
+
+  /** Shows in the bar and in the panel what there is for what is open. */
+  #prepare(): void {
+    if (this.#controls === undefined || this.#model === undefined) return;
+    const { other, difference, heat, run, inputs } = this.#controls;
+    other.hidden = difference.hidden = this.#comparison === undefined;
+    other.textContent = this.#comparison?.isAfter === true ? "Show the first" : "Show the second";
+    heat.hidden = this.#measured === undefined;
+    run.hidden = inputs.hidden = !(this.#model.source instanceof ExportedProgram);
+    this.#controls.enable();
+    this.#panel();
   }
 
   /** Lays out what is open now. The item that was opened or closed stays where it is on the screen. */

@@ -4,7 +4,7 @@
  * @module
  */
 import { CanvasPen, type Context } from "./canvasPen.ts";
-import { boxAt, draw, type Marks, NO_MARKS, type Picture, type View } from "./drawing.ts";
+import { boxAt, draw, isOnSign, type Marks, NO_MARKS, type Picture, type View } from "./drawing.ts";
 import { LIGHT, type Theme } from "./theme.ts";
 
 /** What the viewer tells. */
@@ -75,7 +75,9 @@ export class Viewer {
     canvas.addEventListener("pointercancel", (event) => this.#pointers.delete(event.pointerId));
     canvas.addEventListener("dblclick", (event) => {
       const box = this.#boxOf(event);
-      if (box >= 0) this.#events.toggle(box);
+      // On the sign, each of the two clicks has done it.
+      if (this.#picture === undefined || box < 0 || isOnSign(this.#picture, box, ...this.#under(event))) return;
+      this.#events.toggle(box);
     });
   }
 
@@ -294,11 +296,15 @@ export class Viewer {
     return [clientX - left, clientY - top];
   }
 
-  #boxOf(event: MouseEvent): number {
-    if (this.#picture === undefined) return -1;
+  /** The place of the picture that is under a pointer. */
+  #under(event: MouseEvent): [x: number, y: number] {
     const [px, py] = this.#placeOf(event);
     const { left, top, scale } = this.#view();
-    return boxAt(this.#picture, left + px / scale, top + py / scale);
+    return [left + px / scale, top + py / scale];
+  }
+
+  #boxOf(event: MouseEvent): number {
+    return this.#picture === undefined ? -1 : boxAt(this.#picture, ...this.#under(event));
   }
 
   #wheel(event: WheelEvent): void {
@@ -338,7 +344,11 @@ export class Viewer {
     if (this.#pressed === undefined) return;
     const [x, y] = this.#pressed;
     this.#pressed = undefined;
-    if (Math.hypot(event.clientX - x, event.clientY - y) < CLICK) this.#events.select(this.#boxOf(event));
+    if (Math.hypot(event.clientX - x, event.clientY - y) >= CLICK) return;
+    const box = this.#boxOf(event);
+    const isOnIt = this.#picture !== undefined && box >= 0 && isOnSign(this.#picture, box, ...this.#under(event));
+    if (isOnIt) this.#events.toggle(box);
+    else this.#events.select(box);
   }
 }
 

@@ -1,4 +1,5 @@
 /** What is shown of recorded programs: modules, weights, inner graphs, and the boxes and edges that are visible. */
+import { existsSync, readdirSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { exportProgram, Graph, GraphModule, init, Module, nn, symbolicTrace, type Tensor, torch, tuple } from "tracefx";
 import { detailsOf, overviewOf } from "../../src/explorer/details.ts";
@@ -9,7 +10,9 @@ import { linkOf, stateOfLink } from "../../src/explorer/permalink.ts";
 import { labelOf, opening, type Scene, sceneOf } from "../../src/explorer/scene.ts";
 import { search } from "../../src/explorer/search.ts";
 import { svgOf } from "../../src/explorer/svg.ts";
-import { open } from "../export/fixtures.ts";
+import { fixture, open } from "../export/fixtures.ts";
+
+const PROGRAMS = readdirSync(fixture("")).filter((name) => existsSync(fixture(`${name}/model.pt2`)));
 
 beforeAll(async () => {
   await init();
@@ -92,12 +95,16 @@ describe("a model", () => {
     expect(weights.map((item) => model.tensor(item.index)?.shape)).toEqual([[4, 4], [4], [4, 4], [4]]);
   });
 
-  it("keeps each item behind what holds it, with a name of its own", async () => {
-    for (const name of ["digits_cnn", "resnet_block_tiny", "tied_and_views", "cond_shape_nested", "while_loop_hop"]) {
-      const model = new GraphModel(await open(name));
-      for (const { index, parent } of model.items) expect(parent).toBeLessThan(index);
-      expect(new Set(model.items.map((item) => item.id)).size).toBe(model.items.length);
-    }
+  it.each(PROGRAMS)("of %s has items with names of their own, places and a picture", async (name) => {
+    const model = new GraphModel(await open(name));
+    for (const { index, parent } of model.items) expect(parent).toBeLessThan(index);
+    expect(new Set(model.items.map((item) => item.id)).size).toBe(model.items.length);
+    const scene = sceneOf(model, { open: opening(model, 1000), weights: true });
+    expect(scene.items.length).toBe(model.items.length);
+    const layout = layOut(scene.request);
+    expect([layout.boxes, layout.wires.points].every((them) => them.every(Number.isFinite))).toBe(true);
+    expect(svgOf(pictureOf(scene, layout))).not.toMatch(/NaN|undefined/);
+    for (const { index } of model.items) expect(detailsOf(model, index).length).toBeGreaterThan(0);
   });
 
   it("has the graphs of branches in the node that calls them", async () => {
@@ -142,7 +149,7 @@ describe("a model", () => {
 
 it("the explorer is imported where there are no elements", async () => {
   const explorer = await import("../../src/explorer/explorer.ts");
-  expect(explorer.TracefxGraph.observedAttributes).toEqual(["src", "theme"]);
+  expect(explorer.TracefxGraph.observedAttributes).toEqual(["src", "compare", "theme"]);
 });
 
 describe("a scene", () => {
