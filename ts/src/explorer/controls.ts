@@ -16,8 +16,8 @@ export interface Controls {
   /** What a run is given: `example`, `random` or `file`. */
   readonly inputs: HTMLSelectElement;
   readonly run: HTMLButtonElement;
-  /** Whether boxes have the colour of their time; hidden before a run. */
-  readonly heat: HTMLButtonElement;
+  /** What the colour of boxes tells: `none`, or a `Heat`; hidden before a run. */
+  readonly heat: HTMLSelectElement;
   /** Which of two programs is shown; hidden where there is one. */
   readonly other: HTMLButtonElement;
   readonly difference: HTMLButtonElement;
@@ -33,6 +33,9 @@ export interface Controls {
 
 /** What a run can be given. */
 const INPUTS = { example: "Example inputs", random: "Random inputs", file: "Inputs of a file…" };
+
+/** What the colour of boxes can tell. */
+const HEATS = { none: "No heat", nodes: "Time of nodes", plan: "Time in the plan", bytes: "Bytes", flops: "FLOPs" };
 
 /** Builds the parts in a shadow root. */
 export function controls(root: ShadowRoot): Controls {
@@ -57,14 +60,12 @@ export function controls(root: ShadowRoot): Controls {
     other: button("Show the other", "Show the other program"),
     difference: button("Next difference", "Select the next node that differs (n)"),
     run: button("Run", "Run the program node by node: times, statistics, NaN"),
-    heat: button("Heat", "Colour the boxes by the time that they took"),
     svg: button("SVG", "Save the picture as SVG"),
     png: button("PNG", "Save the picture as PNG"),
   };
   buttons.weights.ariaPressed = "false";
-  const inputs = part("select", "inputs");
-  inputs.ariaLabel = "Inputs of a run";
-  for (const [value, text] of Object.entries(INPUTS)) inputs.append(new Option(text, value));
+  const inputs = choice("inputs", "Inputs of a run", INPUTS);
+  const heat = choice("heat", "What the colour of boxes tells", HEATS);
   const canvas = part("canvas", "canvas");
   canvas.ariaHidden = "true";
   const tree = part("div", "tree");
@@ -80,19 +81,19 @@ export function controls(root: ShadowRoot): Controls {
   const status = part("p", "status");
   status.setAttribute("role", "status");
 
-  const { fit, openAll, closeAll, weights, other, difference, run, heat, svg, png } = buttons;
+  const { fit, openAll, closeAll, weights, other, difference, run, svg, png } = buttons;
   const grow = part("span", "grow");
   bar.append(search, count, grow, other, difference, fit, openAll, closeAll, weights, inputs, run, heat, svg, png);
   other.hidden = difference.hidden = heat.hidden = true;
   stage.append(canvas, tree);
   whole.append(bar, stage, panel, status);
   root.append(whole);
-  const all = [search, inputs, ...Object.values(buttons)];
+  const all = [search, inputs, heat, ...Object.values(buttons)];
   const enable = (): void => {
     for (const it of all) it.disabled = false;
   };
   for (const it of all) it.disabled = true;
-  return { search, count, inputs, ...buttons, canvas, tree, panel, status, enable };
+  return { search, count, inputs, heat, ...buttons, canvas, tree, panel, status, enable };
 }
 
 function part<Name extends keyof HTMLElementTagNameMap>(name: Name, className: string): HTMLElementTagNameMap[Name] {
@@ -106,5 +107,12 @@ function button(text: string, about: string): HTMLButtonElement {
   res.type = "button";
   res.textContent = text;
   res.title = about;
+  return res;
+}
+
+function choice(name: string, about: string, options: Readonly<Record<string, string>>): HTMLSelectElement {
+  const res = part("select", name);
+  res.ariaLabel = about;
+  for (const [value, text] of Object.entries(options)) res.append(new Option(text, value));
   return res;
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import { ExportedProgram } from "../export/exportedProgram.ts";
+import type { PlanReport } from "../export/programModule.ts";
 import type { ConstantValue, InputSpec, OutputSpec } from "../export/signature.ts";
 import { type Node, notesOf } from "../graph/node.ts";
 import { NodeSource } from "../graph/nodeSource.ts";
@@ -174,4 +175,13 @@ function outputRow({ kind, arg, target }: OutputSpec): Row {
 
 function constantText(value: ConstantValue): string {
   return value.type === "None" ? "None" : String(value.value);
+}
+
+/** What there is to tell of a step of a plan. */
+export function stepRows({ step, bytes, flops, milliseconds }: PlanReport["steps"][number]): Row[] {
+  const rows: Row[] = [{ name: "step", value: step }];
+  if (milliseconds !== null) rows.push({ name: "in the plan", value: `${milliseconds.toFixed(3)} ms` });
+  rows.push({ name: "bytes", value: bytes.toLocaleString("en") });
+  if (flops > 0) rows.push({ name: "FLOPs", value: flops.toLocaleString("en") });
+  return rows;
 }

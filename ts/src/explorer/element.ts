@@ -7,17 +7,20 @@ import { load, type ProgramSource } from "../export/load.ts";
 import { fxError, FxError } from "../base/errors.ts";
 import { checkGiven } from "../base/given.ts";
 import { ExportedProgram } from "../export/exportedProgram.ts";
+import type { PlanReport } from "../export/programModule.ts";
 import { GraphModule } from "../fx/graphModule.ts";
 import { controls, type Controls } from "./controls.ts";
 import { compareModels, firstParting, type ModelDiff } from "./diff.ts";
+import { stepRows } from "./details.ts";
+import { chosenFile, save } from "./files.ts";
 import { type Marks, NO_MARKS, type Picture, pictureOf } from "./drawing.ts";
 import { Layouter } from "./layouter.ts";
-import { heatOf, type Measured, measuredOf, nodeRun } from "./measured.ts";
+import { type Heat, heatOf, type Measured, measuredOf, nodeRun } from "./measured.ts";
 import { type Explorable, GraphModel, type Item } from "./model.ts";
 import { Outline } from "./outline.ts";
 import { type PanelSource, showDetails } from "./panel.ts";
 import { linkOf, stateOfLink } from "./permalink.ts";
-import { inputsOf, type ProgramRun, randomInputs, runProgram } from "./run.ts";
+import { inputsOf, profileProgram, type ProgramRun, randomInputs, runProgram } from "./run.ts";
 import { opening, sceneOf } from "./scene.ts";
 import { search } from "./search.ts";
 import { svgOf } from "./svg.ts";
@@ -83,6 +86,9 @@ export class TracefxGraph extends Base {
   #found: readonly number[] = [];
   #marks: Marks = NO_MARKS;
   #measured: Measured | undefined;
+  /** What the last run was given, and what its plan takes, once that is asked for. */
+  #inputs: readonly unknown[] | undefined;
+  #plan: PlanReport | undefined;
   #comparison: Comparison | undefined;
   /** Counts what was opened, and what was laid out, so that the last one is shown. */
   #nOpened = 0;
@@ -148,8 +154,10 @@ export class TracefxGraph extends Base {
     };
     const run = runOf(model);
     this.#measured = measuredOf(model, run);
+    this.#inputs = inputs;
+    this.#plan = undefined;
     if (this.#controls !== undefined) this.#controls.heat.hidden = false;
-    this.#heat(true);
+    this.#heat("nodes");
     const { milliseconds, firstNan, firstInfinite } = this.#measured;
     const nameOf = (item: number): string => model.items[item]?.node?.name ?? "";
     let told = `all nodes took ${milliseconds.toFixed(1)} ms`;
@@ -314,7 +322,13 @@ export class TracefxGraph extends Base {
       void this.#lay();
     });
     it.run.addEventListener("click", () => void this.#runChosen().catch((error: unknown) => this.#fail(error)));
-    it.heat.addEventListener("click", () => this.#heat(it.heat.ariaPressed !== "true"));
+    it.heat.addEventListener("change", () => {
+      try {
+        this.#heat(it.heat.value as Heat | "none");
+      } catch (error) {
+        this.#fail(error);
+      }
+    });
     it.other.addEventListener("click", () => void this.#showOther());
     it.difference.addEventListener("click", () => void this.#nextDifference());
     it.svg.addEventListener("click", () => save("graph.svg", new Blob([this.toSvg()], { type: "image/svg+xml" })));
@@ -329,6 +343,7 @@ export class TracefxGraph extends Base {
     this.#selected = -1;
     this.#found = [];
     this.#measured = undefined;
+    this.#plan = undefined;
     const { diff, isAfter } = comparison ?? {};
     this.#marks = { ...NO_MARKS, differences: (isAfter === true ? diff?.after : diff?.before) ?? new Map() };
     this.#open = opening(model, ROOM);
@@ -430,11 +445,18 @@ export class TracefxGraph extends Base {
     this.run(isExample ? undefined : inputs);
   }
 
-  /** Colours the boxes by their time, or as before. */
-  #heat(isOn: boolean): void {
-    if (this.#controls !== undefined) this.#controls.heat.ariaPressed = String(isOn);
-    const isHot = isOn && this.#measured !== undefined;
-    this.#marks = { ...this.#marks, heat: isHot ? heatOf(this.#measured as Measured) : NO_MARKS.heat };
+  /** Colours the boxes by what they take, or as before. What a plan takes is measured when that is asked for. */
+  #heat(heat: Heat | "none"): void {
+    const [model, measured] = [this.#model, this.#measured];
+    if (model === undefined || measured === undefined || this.#controls === undefined) return;
+    this.#controls.heat.value = heat;
+    if (heat !== "none" && heat !== "nodes" && model.source instanceof ExportedProgram) {
+      this.#plan ??= profileProgram(model.source, this.#inputs);
+      const { steps, milliseconds } = this.#plan;
+      this.#tell(`a plan of ${steps.length} steps took ${milliseconds?.toFixed(3)} ms`);
+      this.#panel();
+    }
+    this.#marks = { ...this.#marks, heat: heat === "none" ? NO_MARKS.heat : heatOf(model, measured, heat, this.#plan) };
     this.#mark();
   }
 
@@ -531,7 +553,10 @@ export class TracefxGraph extends Base {
     const rows = [{ name: "time", value: `${time.toFixed(3)} ms (${share} %)` }];
     const node = nodeRun(this.#model, run, item);
     if (node === undefined) return { rows };
-    const told = { rows: [...rows, { name: "value", value: node.value }] };
+    const step = this.#plan?.steps.find((it) => it.node === this.#model?.items[item]?.id);
+    const told = {
+      rows: [...rows, { name: "value", value: node.value }, ...(step === undefined ? [] : stepRows(step))],
+    };
     return node.statistics === undefined ? told : { ...told, statistics: node.statistics };
   }
 
@@ -588,26 +613,4 @@ export class TracefxGraph extends Base {
 
 function isExplorable(source: Explorable | ProgramSource): source is Explorable {
   return source instanceof ExportedProgram || source instanceof GraphModule;
-}
-
-/** A file that people choose; undefined where they choose none. */
-async function chosenFile(accept: string): Promise<File | undefined> {
-  const input = document.createElement("input");
-  input.type = "file";
-  input.accept = accept;
-  return await new Promise((resolve) => {
-    input.addEventListener("change", () => resolve(input.files?.[0]));
-    input.addEventListener("cancel", () => resolve(undefined));
-    input.click();
-  });
-}
-
-/** Offers a file for download. */
-function save(name: string, blob: Blob): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  // The download has begun when the click returns, and reads the address a little later.
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { PlanReport } from "../export/programModule.ts";
 import type { GraphModel } from "./model.ts";
 import type { NodeRun, ProgramRun } from "./run.ts";
 
@@ -44,7 +45,27 @@ export function nodeRun(model: GraphModel, run: ProgramRun, index: number): Node
   return run.get(item.node.name);
 }
 
-/** How hot each item is: the root of its share of the time, so that what takes a hundredth is seen. */
-export function heatOf({ times, milliseconds }: Measured): Map<number, number> {
-  return new Map([...times].map(([item, time]) => [item, milliseconds > 0 ? Math.sqrt(time / milliseconds) : 0]));
+/** What the colour of a box can tell: its share of the time node by node, or of what the steps of a plan take. */
+export type Heat = "nodes" | "plan" | "bytes" | "flops";
+
+const OF_STEPS = { plan: "milliseconds", bytes: "bytes", flops: "flops" } as const;
+
+/**
+ * How hot each item is, from 0 to 1: the root of its share of the whole, so that what takes a hundredth is seen. A step of a plan is of the
+ * last of the nodes that it joins.
+ */
+export function heatOf(model: GraphModel, { run }: Measured, heat: Heat, plan?: PlanReport): Map<number, number> {
+  const sums = new Map<number, number>();
+  let whole = 0;
+  const add = (index: number, amount: number): void => {
+    whole += amount;
+    for (let at = index; at >= 0; at = model.items[at]?.parent ?? -1) sums.set(at, (sums.get(at) ?? 0) + amount);
+  };
+  if (heat === "nodes") {
+    for (const { index } of model.items) add(index, nodeRun(model, run, index)?.milliseconds ?? 0);
+  } else {
+    const ids = new Map(model.items.map((it) => [it.id, it.index]));
+    for (const step of plan?.steps ?? []) add(ids.get(step.node) ?? -1, step[OF_STEPS[heat]] ?? 0);
+  }
+  return new Map([...sums].map(([item, sum]) => [item, whole > 0 ? Math.sqrt(sum / whole) : 0]));
 }

@@ -5,7 +5,9 @@
  */
 import { fxError } from "../base/errors.ts";
 import { checkList } from "../base/given.ts";
-import type { ExportedProgram } from "../export/exportedProgram.ts";
+import type { ExampleInputs, ExportedProgram } from "../export/exportedProgram.ts";
+import type { PlanReport } from "../export/programModule.ts";
+import { unflatten } from "../export/tree.ts";
 import type { RangeConstraint } from "../export/program.ts";
 import { Interpreter } from "../fx/interpreter.ts";
 import { parseExpression } from "../graph/expression.ts";
@@ -51,16 +53,42 @@ export function runProgram(program: ExportedProgram, inputs?: readonly unknown[]
   using copy = program.clone();
   const interpreter = new Recorder(copy.unlift(), { disposeValues: true });
   if (inputs !== undefined) interpreter.runWith(inputs, { enableIoProcessing: false });
-  else {
-    const [args, kwargs] = program.exampleInputs ?? [];
-    if (args === undefined) {
-      throw fxError("InputCount", "the program was saved without example inputs", {
-        help: "give inputs: randomInputs(program)",
-      });
-    }
-    interpreter.run(...args, ...(Object.keys(kwargs ?? {}).length > 0 ? [kwargs] : []));
-  }
+  else interpreter.run(...exampleCall(program));
   return interpreter.record;
+}
+
+/**
+ * What the steps of a compiled plan of the program take: time, bytes and FLOPs. The inputs are those of {@link runProgram}.
+ *
+ * @example
+ * ```ts
+ * import { profileProgram } from "tracefx/explorer";
+ *
+ * console.log(String(profileProgram(program)));
+ * ```
+ */
+export function profileProgram(program: ExportedProgram, inputs?: readonly unknown[]): PlanReport {
+  if (inputs !== undefined) checkList("profileProgram", "inputs", inputs);
+  const { inSpec } = program.callSpec;
+  let args = inputs;
+  if (inputs === undefined) args = exampleCall(program);
+  else if (inSpec !== null) {
+    args = callOf(unflatten(inputs, inSpec, { namedtupleFields: new Map() }) as ExampleInputs);
+  }
+  using model = program.module();
+  return model.profile(args ?? []);
+}
+
+function exampleCall(program: ExportedProgram): unknown[] {
+  if (program.exampleInputs !== null) return callOf(program.exampleInputs);
+  throw fxError("InputCount", "the program was saved without example inputs", {
+    help: "give inputs: randomInputs(program)",
+  });
+}
+
+/** Positional arguments, and one object of the others where there are any. */
+function callOf([args, kwargs]: ExampleInputs): unknown[] {
+  return [...args, ...(Object.keys(kwargs).length > 0 ? [kwargs] : [])];
 }
 
 class Recorder extends Interpreter {

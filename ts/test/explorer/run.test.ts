@@ -4,7 +4,7 @@ import { exportProgram, init, Module, nn, type Tensor, tensor, torch, writeSafet
 import { compareModels, firstParting } from "../../src/explorer/diff.ts";
 import { heatOf, measuredOf } from "../../src/explorer/measured.ts";
 import { GraphModel, type Item } from "../../src/explorer/model.ts";
-import { inputsOf, randomInputs, runProgram } from "../../src/explorer/run.ts";
+import { inputsOf, profileProgram, randomInputs, runProgram } from "../../src/explorer/run.ts";
 import { statisticsOfElements } from "../../src/explorer/statistics.ts";
 import { open, refusal } from "../export/fixtures.ts";
 
@@ -68,7 +68,25 @@ describe("a run", () => {
     expect(run.get("mul")).toMatchObject({ value: "f32[1, 3]", statistics: { min: 12, max: 12, count: 3 } });
     const measured = measuredOf(new GraphModel(program), run);
     expect(measured.milliseconds).toBeGreaterThan(0);
-    expect([...heatOf(measured).values()].every((share) => share >= 0 && share <= 1)).toBe(true);
+    const model = new GraphModel(program);
+    const heat = heatOf(model, measured, "nodes");
+    expect([...heat.values()].every((share) => share >= 0 && share <= 1)).toBe(true);
+  });
+
+  it("is compiled to steps, whose nodes are hot by time, bytes or FLOPs", async () => {
+    const program = await open("digits_cnn");
+    const model = new GraphModel(program);
+    const inputs = randomInputs(program);
+    const measured = measuredOf(model, runProgram(program, inputs));
+    const plan = profileProgram(program, inputs);
+    for (const heat of ["plan", "bytes", "flops"] as const) {
+      const shares = [...heatOf(model, measured, heat, plan)].map(([, share]) => share ** 2);
+      expect(shares.reduce((a, b) => a + b, 0)).toBeCloseTo(1);
+    }
+    expect(
+      heatOf(model, measured, "flops", plan).get(model.items.findIndex((item) => item.id === "output")),
+    ).toBeUndefined();
+    expect(profileProgram(program).steps.length).toBe(plan.steps.length);
   });
 
   it("finds the first node that gives a NaN, and the first infinity", () => {
