@@ -1,10 +1,10 @@
 /**
  * Measures the explorer in headless Chromium: how long graphs take to open, and how long a frame takes while they are moved.
  *
- *     node benches/explorer.mjs [--json] [--images DIR]
+ *     node benches/explorer.mjs [--json | --images DIR]
  *
- * The graphs are made in the page: layers of a transformer, and the same nodes without modules. `--images` writes the screenshots of
- * docs/explorer.md.
+ * The graphs are made in the page: layers of a transformer, and the same nodes without modules. With `--images` nothing is measured: it
+ * writes the screenshots of docs/explorer.md.
  *
  * @module
  */
@@ -149,27 +149,31 @@ async function measureInPage(
 }
 
 try {
-  /** @type {(Case & Awaited<ReturnType<typeof measure>>)[]} */
-  const rows = [];
-  for (const it of CASES) rows.push({ ...it, ...(await measure(it)) });
-  if (values.json) console.log(JSON.stringify(rows));
-  else {
-    console.log(
-      "| graph | boxes | opens in | frame near: median / 95 % (drawing) | frame of the whole |\n|---|--:|--:|--:|--:|",
-    );
-    for (const { name, nodes, boxes, opened, near, far } of rows) {
-      const told = [near, far].map(
-        ({ frames, draws }) => `${share(frames, 0.5)} / ${share(frames, 0.95)} ms (${share(draws, 0.5)})`,
-      );
-      console.log(
-        `| ${nodes.toLocaleString("en")} nodes ${name} | ${boxes} | ${(opened / 1000).toFixed(2)} s | ${told.join(" | ")} |`,
-      );
-    }
-  }
-  if (values.images !== undefined) await takeImages(values.images);
+  if (values.images === undefined) await measureAll();
+  else await takeImages(values.images);
 } finally {
   await browser.close();
   await server.close();
+}
+
+async function measureAll() {
+  /** @type {(Case & Awaited<ReturnType<typeof measure>>)[]} */
+  const rows = [];
+  for (const it of CASES) rows.push({ ...it, ...(await measure(it)) });
+  if (values.json) {
+    console.log(JSON.stringify(rows));
+    return;
+  }
+  console.log(
+    "| graph | boxes | opens in | frame near: median / 95 % (drawing) | frame of the whole |\n|---|--:|--:|--:|--:|",
+  );
+  for (const { name, nodes, boxes, opened, near, far } of rows) {
+    const told = [near, far].map(
+      ({ frames, draws }) => `${share(frames, 0.5)} / ${share(frames, 0.95)} ms (${share(draws, 0.5)})`,
+    );
+    const graph = `${nodes.toLocaleString("en")} nodes ${name}`;
+    console.log(`| ${graph} | ${boxes} | ${(opened / 1000).toFixed(2)} s | ${told.join(" | ")} |`);
+  }
 }
 
 /** @typedef {import("../ts/dist/explorer/explorer.js").TracefxGraph} Element */

@@ -220,6 +220,8 @@ it(
       await new Promise((resolve) => setTimeout(resolve, 50));
       return [element.shadowRoot?.querySelector(".status")?.textContent, element.selection?.id];
     });
+    // All of its elements are, and of none there is no histogram.
+    expect(await page.locator("tracefx-graph .panel svg.histogram").count()).toBe(0);
     expect(told).toEqual([expect.stringContaining("the first NaN is in conv2d_1"), "conv2d_1"]);
   },
   PATIENCE,

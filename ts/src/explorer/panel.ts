@@ -25,7 +25,7 @@ export function showDetails(panel: HTMLElement, model: GraphModel, item: number,
   if (measured !== undefined) {
     const rows = [...measured.rows, ...statisticsOfRun(measured.statistics)];
     const section = sectionOf({ title: "Value of the run", rows }, model, source);
-    if (measured.statistics !== undefined) section.append(histogramOf(measured.statistics));
+    if (measured.statistics !== undefined) section.append(...histogramOf(measured.statistics));
     parts.splice(1, 0, section);
   }
   const tensor = item < 0 ? undefined : model.tensor(item);
@@ -35,7 +35,7 @@ export function showDetails(panel: HTMLElement, model: GraphModel, item: number,
       const statistics = statisticsOf(tensor);
       if (statistics === undefined) return;
       const shown = sectionOf({ title: "Elements", rows: statisticsOfRun(statistics) }, model, source);
-      shown.append(histogramOf(statistics));
+      shown.append(...histogramOf(statistics));
       section.replaceWith(shown);
     };
     parts.splice(1, 0, section);
@@ -99,7 +99,9 @@ function button(text: string, onClick: () => void): HTMLButtonElement {
 const SVG = "http://www.w3.org/2000/svg";
 const HEIGHT = 60;
 
-function histogramOf({ histogram, min, max }: Statistics): SVGElement {
+/** The histogram; none where no element is finite. */
+function histogramOf({ histogram, min, max }: Statistics): SVGElement[] {
+  if (Number.isNaN(min)) return [];
   const svg = document.createElementNS(SVG, "svg");
   const width = histogram.length * 8;
   svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
@@ -116,5 +118,5 @@ function histogramOf({ histogram, min, max }: Statistics): SVGElement {
     }
     svg.append(bar);
   }
-  return svg;
+  return [svg];
 }
