@@ -51,10 +51,10 @@ export {
   type ExampleInputs,
   ExportedProgram,
   type ForwardBackwardOptions,
-  type ModuleOptions,
   type ProgramGuards,
   type ProgramUpdate,
 } from "./export/exportedProgram.ts";
+export type { ModuleOptions } from "./export/moduleOptions.ts";
 export { type DraftExport, draftExport } from "./export/draftExport.ts";
 export { DraftExportReport, type FailureData, FailureReport, type FailureType } from "./export/draftReport.ts";
 export {

@@ -53,13 +53,14 @@ export interface ReadOptions {
   readonly cache?: string;
 }
 
-const OPTIONS = ["limits", "signal", "progress", "sha256", "cache"] as const;
+/** The names of the options. */
+export const READ_OPTIONS = ["limits", "signal", "progress", "sha256", "cache"] as const;
 /** How much of a file is read at once. */
 const PIECE = 1 << 22;
 
 /** Refuses options that no reader of files has; `reader` is the function that reads, for messages. */
 export function checkReadOptions(options: ReadOptions, reader: string): void {
-  checkOptions(reader, options, OPTIONS);
+  checkOptions(reader, options, READ_OPTIONS);
   const { sha256 } = options;
   if (sha256 !== undefined && !/^[0-9a-f]{64}$/i.test(sha256)) {
     throw fxError("InvalidOption", "sha256 is not 64 hexadecimal digits", { help: "sha256sum FILE prints them" });

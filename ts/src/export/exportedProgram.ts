@@ -9,7 +9,7 @@
 import { isOutermost, showThemselves } from "../base/inspect.ts";
 import { answeringPythonNames } from "../base/pythonNames.ts";
 import type { Bytes } from "../base/bytes.ts";
-import { PRECISIONS, RUN_MODES } from "../../../bindings/command.ts";
+import type { PRECISIONS } from "../../../bindings/command.ts";
 import type { NoteValuesCall } from "../../../bindings/passes.ts";
 import { call, type Engine } from "../engine/engine.ts";
 import { layoutOf, moveToEngine, pushStorage, viewHandle } from "../engine/tensors.ts";
@@ -32,7 +32,10 @@ import type {
   StateEntry,
   TreeSpec,
 } from "./program.ts";
-import { ProgramModule, type RunDevice } from "./programModule.ts";
+import { ProgramModule } from "./programModule.ts";
+import { type CallParts, callPartsOf } from "./callParts.ts";
+import type { EngineProgram } from "./engineProgram.ts";
+import { type ModuleOptions, moduleSettings } from "./moduleOptions.ts";
 import { followSignature } from "./followSignature.ts";
 import { GraphSignature } from "./signature.ts";
 import { relift } from "./relift.ts";
@@ -40,8 +43,6 @@ import { flattenCall, unflatten } from "./tree.ts";
 import { notingSources, unlift } from "./unlift.ts";
 import { verifiersOf } from "./verifier.ts";
 import { checkGiven, checkOptions } from "../base/given.ts";
-
-export type EngineProgram = ReturnType<Engine["Program"]["open"]>;
 
 /** How {@link ExportedProgram.exportForwardBackward} makes a joint program. */
 export interface ForwardBackwardOptions {
@@ -69,40 +70,6 @@ export interface CallSpec {
 
 /** What a program was exported with: positional arguments, and keyword arguments. */
 export type ExampleInputs = readonly [args: readonly unknown[], kwargs: Readonly<Record<string, unknown>>];
-
-/** How a program is made ready to be called. */
-export interface ModuleOptions {
-  /** Whether the guards of the program are checked; shapes and ranges always are. */
-  readonly checkGuards?: boolean;
-  /**
-   * What one run may take: `loop_steps` of all its loops together, those within others included (1,048,576 by default), and
-   * `milliseconds`, which are looked at before each node and each step of a loop (no limit by default).
-   */
-  readonly limits?: Readonly<Record<string, number>>;
-  /**
-   * How calls are run. `"plan"`, the default, compiles the program in the first call with inputs of these dtypes and shapes: it
-   * joins operators to steps, finds memory for them and lays out constant weights, and keeps all of it for the next call; what cannot be planned is
-   * interpreted. `"interpret"` runs node by node.
-   */
-  readonly mode?: (typeof RUN_MODES)[number];
-  /**
-   * What a plan may change in the numbers. `"fast"`, the default, may change the last bits of results: batch normalisations are
-   * folded into the weights of convolutions, and sums have other orders. With `"strict"` a plan gives what `mode: "interpret"`
-   * gives, to the bit.
-   */
-  readonly precision?: (typeof PRECISIONS)[number];
-  /**
-   * Who does the steps of plans: `"cpu"`, the default; `"gpu"`, by WebGPU, which may be a `GPUDevice` of the caller's; or `"auto"`, a GPU where there is one,
-   * and else the CPU. A GPU's results come later: {@link ProgramModule.runAsync}. Steps that have no shader stay on the CPU. In Node, the package
-   * `webgpu` has to be installed.
-   */
-  readonly device?: RunDevice;
-  /**
-   * Where what calls change of the program's own tensors is after a run on a GPU: in the engine's memory, the default, or with `"device"` on the device,
-   * until {@link ProgramModule.synchronize} brings it: a key-value cache never crosses then. It does for plans with steps that are the CPU's.
-   */
-  readonly state?: "engine" | "device";
-}
 
 /** What {@link ExportedProgram.update} takes besides the graph and its signature. */
 export interface ProgramUpdate {
@@ -273,22 +240,11 @@ export class ExportedProgram implements Disposable {
    * the state, so that a call which changes buffers does not change the program.
    */
   module(options: ModuleOptions = {}): ProgramModule {
-    checkOptions("module", options, ["checkGuards", "limits", "mode", "precision", "device", "state"]);
-    const {
-      checkGuards = true,
-      limits = {},
-      mode = RUN_MODES[0],
-      precision = PRECISIONS[0],
-      device = "cpu",
-      state = "engine",
-    } = options;
-    checkDevice(device);
-    checkGiven("module", state === "engine" || state === "device", 'options.state, "engine" or "device"');
-    const parts = checkGuards ? this.#parts : { ...this.#parts, guards: [] };
-    const runner = (program: EngineProgram) => program.runner(JSON.stringify(limits), mode, precision);
+    const settings = moduleSettings("module", options);
+    const parts = (options.checkGuards ?? true) ? this.#parts : { ...this.#parts, guards: [] };
     return withEngine(
       parts,
-      (program) => new ProgramModule({ ...parts }, runner(program), limits["milliseconds"], device, state === "device"),
+      (program) => new ProgramModule(callPartsOfProgram(parts), settings.runner(program), settings.run, { ...parts }),
     );
   }
 
@@ -667,18 +623,17 @@ export function moduleOnState(program: ExportedProgram, precision: (typeof PRECI
   const parts = partsOfProgram(program);
   for (const { tensor } of parts.state.values()) moveToEngine(tensor);
   for (const it of parts.constants.values()) if (it.kind === "tensor") moveToEngine(it.tensor);
+  const { run, runner } = moduleSettings("compile", { precision });
   return withEngine(
     parts,
-    (it) => new ProgramModule(parts, it.runner("{}", RUN_MODES[0], precision).with_shared_state()),
+    (it) => new ProgramModule(callPartsOfProgram(parts), runner(it).with_shared_state(), run, parts),
   );
 }
 
-function checkDevice(device: RunDevice): void {
-  const isKnown = device === "cpu" || device === "gpu" || device === "auto";
-  if (isKnown || (typeof device === "object" && "createComputePipelineAsync" in device)) return;
-  throw fxError("InvalidOption", `there is no device ${String(device)}`, {
-    help: 'a module runs on the device "cpu", "gpu" or "auto", or on a GPUDevice',
-  });
+/** What calls need to know of a program. */
+function callPartsOfProgram(parts: ProgramParts): CallParts {
+  const inputs = parts.graphModule.graph.findNodes({ op: "placeholder" });
+  return callPartsOf(parts, new Map(inputs.map((it) => [it.name, it.meta.get("val")])));
 }
 
 /** Opens a program from the bytes of a `.pt2` archive or an `.fxg` file. */

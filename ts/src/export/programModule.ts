@@ -4,7 +4,7 @@
  * @module
  */
 import type { PlanReport as PlanContents } from "../../../bindings/plans.ts";
-import { call, type Engine, enterCallback, generation, leaveCallback } from "../engine/engine.ts";
+import { call, enterCallback, generation, leaveCallback } from "../engine/engine.ts";
 import { type LeafKind, moveToEngine, takeLeaves, withLeaves, wrapWords } from "../engine/tensors.ts";
 import { type EngineValue, ValueWriter } from "../engine/values.ts";
 import { fxError } from "../base/errors.ts";
@@ -13,13 +13,13 @@ import type { RunWatch } from "../fx/interpreter.ts";
 import type { RunsOnGpu } from "../gpu/run.ts";
 import { relieveMemory } from "../tensor/storage.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import type { CallInput, CallParts } from "./callParts.ts";
+import type { EngineRunner } from "./engineProgram.ts";
 import type { CallSignature, ProgramParts } from "./program.ts";
 import { givenTensor, isGivenArray } from "./givenArrays.ts";
-import { type Argument, type InputSpec, isGradient } from "./signature.ts";
+import type { Argument } from "./signature.ts";
 import { flattenCall, unflatten } from "./tree.ts";
 import { checkGiven, checkList, checkOptions, checkText } from "../base/given.ts";
-
-type EngineRunner = ReturnType<ReturnType<Engine["Program"]["open"]>["runner"]>;
 
 /** A `GPUDevice`, as far as it is asked for here: its type is not in the libraries of every TypeScript. */
 export interface GivenGpu {
@@ -32,8 +32,10 @@ export interface GivenGpu {
 export type RunDevice = "cpu" | "gpu" | "auto" | GivenGpu;
 
 /** What is inside a module, out of the way of its call signature, and which of the engine's lives the runner belongs to. */
-interface Inside {
-  readonly parts: ProgramParts;
+interface Inside extends RunSettings {
+  readonly parts: CallParts;
+  /** All of the program, where its graph was read, too. */
+  readonly program: ProgramParts | undefined;
   /** One that is never disposed is freed with its module, by the glue. */
   runner: EngineRunner | undefined;
   readonly generation: number;
@@ -41,11 +43,6 @@ interface Inside {
   running: number;
   /** What is freed when the last run has ended. */
   abandoned: EngineRunner | undefined;
-  /** How long a run may take. */
-  readonly milliseconds: number | undefined;
-  readonly device: RunDevice;
-  /** Whether what runs change of the program's own tensors stays on the device. */
-  readonly keepsState: boolean;
   /** What the GPU knows of it, from its first run there on. */
   onGpu: Promise<RunsOnGpu> | undefined;
   runsOnGpu: RunsOnGpu | undefined;
@@ -61,6 +58,15 @@ export interface PlanReport extends PlanContents {
   readonly chromeTrace: string;
   /** The table. */
   toString(): string;
+}
+
+/** How a module runs. */
+export interface RunSettings {
+  /** How long a run may take. */
+  readonly milliseconds: number | undefined;
+  readonly device: RunDevice;
+  /** Whether what runs change of the program's own tensors stays on the device. */
+  readonly keepsState: boolean;
 }
 
 const WATCH = ["signal", "progress"] as const;
@@ -87,22 +93,16 @@ export interface ProgramModule {
 /** A program with its state, which can be called; what a call takes and gives is told above. */
 // oxlint-disable-next-line typescript/no-unsafe-declaration-merging -- as above
 export class ProgramModule implements Disposable {
-  constructor(
-    parts: ProgramParts,
-    runner: EngineRunner,
-    milliseconds?: number,
-    device: RunDevice = "cpu",
-    keepsState = false,
-  ) {
+  /** @internal */
+  constructor(parts: CallParts, runner: EngineRunner, settings: RunSettings, program?: ProgramParts) {
     const self = ((...args: unknown[]) => self.forward(...args)) as unknown as ProgramModule;
     Object.setPrototypeOf(self, new.target.prototype);
     insides.set(self, {
       parts,
+      program,
       runner,
       generation: generation(),
-      milliseconds,
-      device,
-      keepsState,
+      ...settings,
       onGpu: undefined,
       runsOnGpu: undefined,
       promised: 0,
@@ -136,7 +136,7 @@ export class ProgramModule implements Disposable {
     const leaves = flattenCall(args, signature.inSpec, parts);
     const results = this.runFlat(leaves, watch);
     // The structure of the result tells nothing of the gradients that follow it.
-    if (parts.graphSignature.outputSpecs.some(isGradient)) return results;
+    if (parts.givesGradients) return results;
     return unflatten(results, signature.outSpec, parts);
   }
 
@@ -167,7 +167,7 @@ export class ProgramModule implements Disposable {
     checkList("runAsync", "args", args);
     const signature = rootSignature(parts);
     const results = await this.runFlatAsync(flattenCall(args, signature.inSpec, parts), watch);
-    if (parts.graphSignature.outputSpecs.some(isGradient)) return results;
+    if (parts.givesGradients) return results;
     return unflatten(results, signature.outSpec, parts);
   }
 
@@ -208,7 +208,7 @@ export class ProgramModule implements Disposable {
     const { parts } = live(this);
     const signature = rootSignature(parts);
     const results = this.runFlatInto(flattenCall(args, signature.inSpec, parts), outputs);
-    if (parts.graphSignature.outputSpecs.some(isGradient)) return results;
+    if (parts.givesGradients) return results;
     return unflatten(results, signature.outSpec, parts);
   }
 
@@ -434,12 +434,12 @@ function prepared(
   leaves: readonly unknown[],
 ): { given: readonly unknown[]; kinds: (LeafKind | undefined)[]; writes: boolean } {
   const { parts, runner } = live(module);
-  const specs = parts.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");
+  const { inputs } = parts;
   const known = insides.get(module) as Inside;
   const writes = known.writes ?? call(() => runner.changes_inputs());
-  const given = leaves.some(isGivenArray) ? tensorsOf(leaves, specs, parts, writes) : leaves;
+  const given = leaves.some(isGivenArray) ? tensorsOf(leaves, inputs, writes) : leaves;
   if (writes) for (const leaf of given) if (leaf instanceof Tensor) moveToEngine(leaf);
-  return { given, kinds: specs.map((spec) => kindOf(spec.arg)), writes };
+  return { given, kinds: inputs.map(({ arg }) => kindOf(arg)), writes };
 }
 
 /** What the plan for these inputs is made of, with what `timed` tells of its steps. */
@@ -468,13 +468,13 @@ function withInputs<T>(
 ): T {
   const { parts } = live(module);
   const { inSpec } = rootSignature(parts);
-  const specs = parts.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");
+  const { inputs } = parts;
   const given = calls.flatMap((args) => {
     checkList(name, "args", args);
     const leaves = flattenCall(args, inSpec, parts);
-    return leaves.some(isGivenArray) ? tensorsOf(leaves, specs, parts, false) : leaves;
+    return leaves.some(isGivenArray) ? tensorsOf(leaves, inputs, false) : leaves;
   });
-  const kinds = calls.flatMap(() => specs.map((spec) => kindOf(spec.arg)));
+  const kinds = calls.flatMap(() => inputs.map(({ arg }) => kindOf(arg)));
   return whileRunning(module, () => withLeaves(given, kinds, body));
 }
 
@@ -499,7 +499,13 @@ function freeAbandoned(inside: Inside): void {
 
 /** The parts of the program that a module is of, with its tensors as they are now: calls may have changed them. */
 export function partsOfModule(module: ProgramModule): ProgramParts {
-  const { parts, runner } = live(module);
+  const { runner } = live(module);
+  const parts = insides.get(module)?.program;
+  if (parts === undefined) {
+    throw fxError("InvalidOption", "the module was opened without the graph of its program", {
+      help: "load(source) gives a program with its graph, and program.module() its module",
+    });
+  }
   checkInEngine(module);
   const isHeld = new Set(parts.graphSignature.inputSpecs.map(({ target }) => target));
   const now = (fqn: string): Tensor => wrapWords(call(() => runner.state(fqn)));
@@ -586,22 +592,16 @@ function watcher(
 }
 
 /** The inputs with a tensor for each array that stands where the program takes one. */
-function tensorsOf(
-  leaves: readonly unknown[],
-  specs: readonly InputSpec[],
-  { graphModule }: ProgramParts,
-  writes: boolean,
-): unknown[] {
-  const known = new Map(graphModule.graph.findNodes({ op: "placeholder" }).map((it) => [it.name, it.meta.get("val")]));
+function tensorsOf(leaves: readonly unknown[], inputs: readonly CallInput[], writes: boolean): unknown[] {
   return leaves.map((leaf, at) => {
-    const arg = specs[at]?.arg;
+    const { arg, val } = inputs[at] ?? {};
     if (arg?.type !== "tensor" || !isGivenArray(leaf)) return leaf;
     if (writes) {
       throw fxError("InputType", `the program writes to its inputs, and ${arg.name} is an array`, {
         help: "give a tensor, which has the changes afterwards: tensor(array)",
       });
     }
-    return givenTensor(leaf, known.get(arg.name), `the input ${arg.name}`);
+    return givenTensor(leaf, val, `the input ${arg.name}`);
   });
 }
 
@@ -613,7 +613,7 @@ function tookTooLong(milliseconds: number): Error {
 }
 
 function live(module: ProgramModule): {
-  parts: ProgramParts;
+  parts: CallParts;
   runner: EngineRunner;
   milliseconds: number | undefined;
   device: RunDevice;
@@ -631,8 +631,7 @@ function live(module: ProgramModule): {
   return { parts, runner, milliseconds, device };
 }
 
-function rootSignature(parts: ProgramParts): CallSignature {
-  const signature = parts.moduleCallGraph.find((it) => it.fqn === "")?.signature;
+function rootSignature({ signature }: CallParts): CallSignature {
   if (signature !== undefined) return signature;
   throw fxError("InputStructure", "the program does not say what the structure of its inputs is", {
     help: "pass the inputs as a flat list: module.runFlat([...])",

@@ -300,11 +300,6 @@ export function isUserOutput(spec: OutputSpec): boolean {
   return spec.kind === "USER_OUTPUT" || spec.kind === "LOSS_OUTPUT";
 }
 
-/** Whether an output is a gradient. */
-export function isGradient(spec: OutputSpec): boolean {
-  return spec.kind === "GRADIENT_TO_PARAMETER" || spec.kind === "GRADIENT_TO_USER_INPUT";
-}
-
 /** Everything that a spec says, in one order. An int is the same as a number and as a `bigint`. */
 function specKey(spec: InputSpec | OutputSpec): unknown[] {
   const { arg, kind, target } = spec;

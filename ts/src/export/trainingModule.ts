@@ -10,7 +10,8 @@ import type { Tensor } from "../tensor/tensor.ts";
 import { keep } from "../tensor/tidy.ts";
 import { ExportedProgram } from "./exportedProgram.ts";
 import type { ProgramModule } from "./programModule.ts";
-import { isGradient, isUserOutput, type OutputSpec } from "./signature.ts";
+import { isGradient } from "./callParts.ts";
+import { isUserOutput, type OutputSpec } from "./signature.ts";
 
 /** What a training step gives. */
 export interface StepResult {

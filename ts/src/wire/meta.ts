@@ -64,25 +64,41 @@ export function readMeta(cursor: Cursor, strings: Strings, exprs: Exprs, graph: 
   const records = cursor.count(3, "records");
   let next = 0;
   for (let record = 0; record < records; record++) {
-    const at = cursor.word();
+    const { at, hasVal, val, notes } = readRecord(cursor, strings, exprs);
     const node = nodes[at];
     if (at < next || node === undefined) {
       throw cursor.fail(`a record of node ${at} stands where one of ${next} to ${nodes.length} may`);
     }
     next = at + 1;
-    const hasVal = readBool(cursor, cursor.word());
-    const count = cursor.word();
-    if (!hasVal && count === 0) throw cursor.fail(`the record of node ${at} is empty`);
-    if (hasVal) node.meta.set("val", readVal(cursor, strings, exprs, 0));
-    cursor.checkCount(count, 2, "entries");
-    const seen = new Set<string>();
-    for (let entry = 0; entry < count; entry++) {
-      const [key, text] = [strings.next(cursor), strings.next(cursor)];
-      if (key === "val" || seen.has(key)) throw cursor.fail(`the key \`${key}\` is there twice`);
-      seen.add(key);
-      node.meta.set(key, noteOf(key, text));
-    }
+    if (hasVal) node.meta.set("val", val);
+    for (const [key, note] of notes) node.meta.set(key, note);
   }
+}
+
+/** What is noted of one node. */
+interface NodeRecord {
+  /** The place of the node in its graph. */
+  readonly at: number;
+  readonly hasVal: boolean;
+  readonly val: Val | undefined;
+  readonly notes: ReadonlyMap<string, unknown>;
+}
+
+/** Reads the notes of the node that comes next. */
+export function readRecord(cursor: Cursor, strings: Strings, exprs: Exprs): NodeRecord {
+  const at = cursor.word();
+  const hasVal = readBool(cursor, cursor.word());
+  const count = cursor.word();
+  if (!hasVal && count === 0) throw cursor.fail(`the record of node ${at} is empty`);
+  const val = hasVal ? readVal(cursor, strings, exprs, 0) : undefined;
+  cursor.checkCount(count, 2, "entries");
+  const notes = new Map<string, unknown>();
+  for (let entry = 0; entry < count; entry++) {
+    const [key, text] = [strings.next(cursor), strings.next(cursor)];
+    if (key === "val" || notes.has(key)) throw cursor.fail(`the key \`${key}\` is there twice`);
+    notes.set(key, noteOf(key, text));
+  }
+  return { at, hasVal, val, notes };
 }
 
 function entriesOf(meta: ReadonlyMap<string, unknown>): [key: string, text: string][] {

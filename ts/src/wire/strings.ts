@@ -143,6 +143,12 @@ export class Strings {
     return this.#items.length;
   }
 
+  /** Lets the strings be used in any order, by what reads a part of a file alone. */
+  inAnyOrder(): this {
+    this.#used = this.size;
+    return this;
+  }
+
   /** The string of an index that the cursor just read. */
   get(cursor: Cursor, index: number): string {
     if (index > this.#used) throw cursor.fail(`string ${index} is used before string ${this.#used}`);

@@ -59,6 +59,12 @@ export class Exprs {
     if (cursor !== undefined && this.#texts.size === 0) throw cursor.fail("the section is empty");
   }
 
+  /** Lets the expressions be used in any order, by what reads a part of a file alone. */
+  inAnyOrder(): this {
+    this.#texts.inAnyOrder();
+    return this;
+  }
+
   /** The number that comes next. */
   next(cursor: Cursor): SymNumber {
     const word = cursor.word();

@@ -32,7 +32,12 @@ export function writeExample(
 }
 
 /** Reads an example input. */
-export function readExample(cursor: Cursor, strings: Strings, tensors: Tensors, depth: number): ExampleInput {
+export function readExample(
+  cursor: Cursor,
+  strings: Strings,
+  tensors: Pick<Tensors, "take">,
+  depth: number,
+): ExampleInput {
   if (depth >= MAX_DEPTH) throw cursor.exceeds(`an example input is nested deeper than ${MAX_DEPTH} levels`);
   const head = cursor.peek();
   switch (head & 0xff) {
