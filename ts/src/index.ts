@@ -9,10 +9,6 @@ import "./install.ts";
 export { DTYPES, type DType } from "../../bindings/dtypes.ts";
 export type { Bytes } from "./base/bytes.ts";
 export { differentiateOperator, inferOperator, operatorTolerance } from "./engine/dispatch.ts";
-export { engineVersion, type InitOptions, init, initSync, isLoaded, restart } from "./engine/engine.ts";
-export type { ModuleSource } from "./engine/module.ts";
-export type { Variant } from "./engine/variant.ts";
-export * from "./base/errors.ts";
 export { showInConsole } from "./base/inspect.ts";
 export { compile, type CompiledModule, type CompileOptions } from "./export/compile.ts";
 export { Dim, type DimBounds, type DimFactory, DimHint, type DimSpec, DimVar, dims } from "./export/dim.ts";
@@ -162,90 +158,7 @@ export {
   typeMatches,
 } from "./fx/operatorSignatures.ts";
 export type { ArgumentType } from "./functions/schemas.ts";
-export {
-  type Arg,
-  type ArgInput,
-  isNode,
-  type Kwargs,
-  type KwargsInput,
-  mapAggregate,
-  mapArg,
-  slice,
-  tuple,
-} from "./graph/args.ts";
-export type { AnnotationOptions } from "./graph/codegen/annotations.ts";
-export { BoxedCodeGen, type BodyTransformer, CodeGen, type CodeLine } from "./graph/codegen/codegen.ts";
-export type { FunctionHead, Parameter as CodeParameter } from "./graph/codegen/codegen.ts";
-export type { CodeOptions, GeneratedCode } from "./graph/codegen/generate.ts";
-export type { CodeGlobal } from "./graph/codegen/globals.ts";
-export { type InputTree, type OutputTree, PyTreeCodeGen, type PyTreeInfo } from "./graph/codegen/pytree.ts";
-export { EditableGraph, type NodeQuery } from "./graph/editableGraph.ts";
-export { type CopyOptions, Graph } from "./graph/graph.ts";
-export { functionNamed } from "./functions/table.ts";
-export { GraphHooks, type NodeHook, type ReplaceHook } from "./graph/hooks.ts";
-export * as traceback from "./graph/traceback.ts";
-export { hasSideEffect } from "./graph/impure.ts";
-export {
-  type BindingKey,
-  CallMethodKey,
-  computeUnbackedBindings,
-  ConvertIntKey,
-  DivideByKey,
-  keyGet,
-  type KeyPath,
-} from "./graph/unbackedBindings.ts";
-export type { InsertScope } from "./graph/insertPoint.ts";
-export { type LastUses, lastUses } from "./graph/lastUse.ts";
-export { GraphModule, type Root } from "./fx/graphModule.ts";
-export type { FormatOptions } from "./graph/print.ts";
-export { type ImpurityOptions, Node, type ReplaceOptions } from "./graph/node.ts";
-export type { Opcode } from "./base/opcode.ts";
-export { firstCallFunctionNnModuleStack, getNodeContext } from "./graph/nodeContext.ts";
-export type { NodeList } from "./graph/nodeList.ts";
-export type { NamedTarget } from "./graph/target.ts";
-export { formatReadable } from "./graph/readable.ts";
-export { legalizeGraph, stableTopologicalSort, topoSort, validatePartition } from "./graph/topological.ts";
-export {
-  findSymbolBindingFxNodes,
-  freeSymbols,
-  freeUnbackedSymbols,
-  fxPlaceholderTargets,
-  fxPlaceholderVals,
-  hasFreeSymbols,
-  hasFreeUnbackedSymbols,
-  hasSymbolicSizesStrides,
-  isAccessorNode,
-  isConcreteInt,
-  isSymbolBindingFxNode,
-  isSymbolic,
-  type SymbolSource,
-} from "./graph/symbols.ts";
-export { SymExpr, type SymInt, TensorMeta, type TensorMetaFields, type Val, ValSequence } from "./graph/val.ts";
-export {
-  Complex,
-  complex,
-  device,
-  DeviceArg,
-  Dict,
-  dtype,
-  DTypeArg,
-  Ellipsis,
-  EllipsisType,
-  Float,
-  float,
-  layout,
-  LayoutArg,
-  type LayoutName,
-  List,
-  memoryFormat,
-  MemoryFormatArg,
-  type MemoryFormatName,
-  op,
-  OpArg,
-  Slice,
-  Tuple,
-} from "./base/values.ts";
-export { type InterpreterOptions, Interpreter, type RunOptions, type RunWatch } from "./fx/interpreter.ts";
+export * from "./trace/index.ts";
 export {
   type NodeTiming,
   type ProfileOptions,
@@ -255,7 +168,6 @@ export {
 export { MetaProxy, MetaTracer, type MetaTracerOptions } from "./passes/metaTracer.ts";
 export { ShapeProp, type ShapePropOptions } from "./passes/shapeProp.ts";
 export type { TensorMetadata } from "./engine/tensorMetadata.ts";
-export { Transformer } from "./trace/transformer.ts";
 export {
   type DAG,
   type DAGNode,
@@ -430,59 +342,12 @@ export {
   type WantedSource,
 } from "./rewrite/sourceMatcher.ts";
 export { type Fired, Rule, type RuleOptions, RuleSet, type RuleTrace } from "./rewrite/rules.ts";
-export { associativeScan, type AssociativeScanOptions, cond, map, scan, whileLoop } from "./trace/controlFlow.ts";
-export type { Inputs } from "./trace/inputs.ts";
-export { type ConcreteArgs, PH, PHBase } from "./trace/placeholder.ts";
-export {
-  type PytreeNodeType,
-  registerPytreeNode,
-  treeFlatten,
-  treeMap,
-  type TreeOptions,
-  PytreeSpec,
-  treeUnflatten,
-} from "./trace/pytree.ts";
-export {
-  isFxSymbolicTracing,
-  isFxTracing,
-  type SymbolicTraceOptions,
-  symbolicTrace,
-  type Traceable,
-  type TraceOptions,
-  Tracer,
-  type TracerOptions,
-} from "./trace/tracer.ts";
-export { GraphAppendingTracer, Proxy, TracerBase } from "./trace/tracerBase.ts";
-export type { VerifyInputs } from "./trace/verify.ts";
-export type { TracedValue } from "./trace/proxy.ts";
-export type { Subgraph, SubgraphCall } from "./trace/subgraph.ts";
-export { proxyableClass, wrap } from "./functions/wrap.ts";
-export { tensor, tensorFromBytes, type TensorInput, type TensorOptions } from "./tensor/construct.ts";
-export type { Element, ElementArray } from "./tensor/elements.ts";
-export type { IndexedValue, IndexPart } from "./functions/indexing.ts";
-export type { TensorMembers, ToOptions } from "./functions/tensorMembers.ts";
 export { readSafetensors, type SafetensorsFile, writeSafetensors } from "./tensor/safetensors.ts";
-export { type NestedElements, Tensor } from "./tensor/tensor.ts";
-export { keep, tidy } from "./tensor/tidy.ts";
-export * as F from "./torch/functional/index.ts";
 export { type Torch, torch } from "./torch.ts";
 export type { FloatInfo, IntInfo } from "./torch/info.ts";
 export type { OperatorNamespace, OperatorOverload, OperatorPacket, Operators, OwnOperators } from "./torch/ops.ts";
 export type { AutogradOptions, CustomOp, CustomOpOptions, DispatchKey } from "./library/library.ts";
 export type { Backward, BackwardContext, OperatorFunction, SetupContext } from "./library/operator.ts";
-export type {
-  DeviceLike,
-  DTypeLike,
-  Int,
-  LayoutLike,
-  MemoryFormatLike,
-  Real,
-  Scalar,
-} from "./base/types.ts";
-export type { NamedResults } from "./base/results.ts";
-export * as builtins from "./functions/builtins.ts";
-export * as math from "./functions/math.ts";
-export * as operator from "./functions/operator.ts";
 export {
   type ConditionAnswer,
   type ConstraintAnswer,

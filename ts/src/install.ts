@@ -5,15 +5,7 @@
  * @module
  */
 import { installTreeFunctions } from "./export/treeFunctions.ts";
-import { installOperators } from "./torch/operators.ts";
-import { installFunctionalized } from "./fx/functionalized.ts";
-import { installMembers } from "./functions/tensorMembers.ts";
-import { installComposed } from "./torch/composed.ts";
-import { installHigherOrder } from "./trace/higherOrderFunctions.ts";
+// oxlint-disable-next-line import/no-unassigned-import -- what traces and graph modules need
+import "./trace/install.ts";
 
-installMembers();
-installOperators();
-installFunctionalized();
-installComposed();
 installTreeFunctions();
-installHigherOrder();

@@ -3,6 +3,8 @@
  *
  * @module
  */
+// oxlint-disable-next-line import/no-unassigned-import -- puts members on tensors
+import "./torch/install.ts";
 import { isTraced } from "./record/record.ts";
 import type {
   FftFunctions,

@@ -93,6 +93,7 @@ import {
 import { FxGraphDrawer } from "../src/draw/drawer.ts";
 import { GraphModel } from "../src/explorer/model.ts";
 import { sceneOf } from "../src/explorer/scene.ts";
+import { loadModule } from "../src/export/loading.ts";
 import { load as loadCompiled } from "../src/runtime/runtime.ts";
 import { GraphTransformObserver } from "../src/draw/drawer.ts";
 import { toFolder } from "../src/node/toFolder.ts";
@@ -138,6 +139,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   exportProgram: (it) => exportProgram(new Net(), [x()], {}, it),
   load: (it) => load(new Uint8Array(), it),
   "explorer:sceneOf": (it) => sceneOf(new GraphModel(traced()), it),
+  "load:loadModule": (it) => loadModule(new Uint8Array(), it),
   "runtime:load": (it) => loadCompiled(new Uint8Array(), it),
   save: (it) => save(program(), it),
   saveTo: (it) => saveTo(program(), "never.pt2", it),

@@ -117,9 +117,10 @@ export function entryPoints(): Map<string, string> {
 export function publicNames(): Map<string, Declared> {
   const res = new Map<string, Declared>();
   for (const [path, file] of entryPoints()) {
+    const before = new Set(Array.from(res.values(), ({ node }) => node));
     for (const [name, it] of exportsOf(file)) {
       // What another entry point exports, too, is there already.
-      if (res.get(name)?.node !== it.node) res.set(path === "." ? name : `${path.slice(2)}:${name}`, it);
+      if (!before.has(it.node)) res.set(path === "." ? name : `${path.slice(2)}:${name}`, it);
     }
   }
   // What stands in the namespace `torch` and is written by hand.

@@ -8,7 +8,8 @@ import { type Arg, isNode } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../fx/graphModule.ts";
 import { copyNotes, type Node } from "../graph/node.ts";
-import { containerNamed, type PytreeSpec } from "../trace/pytree.ts";
+import { containerNamed } from "../trace/containers.ts";
+import type { PytreeSpec } from "../trace/pytree.ts";
 
 /** What a name that was wanted becomes, as PyTorch counts: a number behind it where it is taken. */
 class Names {

@@ -8,7 +8,7 @@
  */
 import { fxError } from "../base/errors.ts";
 import { Tuple, ValueTuple } from "../base/values.ts";
-import { containerName, containerNamed } from "../trace/pytree.ts";
+import { containerName, containerNamed } from "../trace/containers.ts";
 import type { TreeSpec } from "./program.ts";
 
 /** What the containers of a program are made of. */

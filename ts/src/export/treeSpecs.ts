@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { containerNamed, PytreeSpec } from "../trace/pytree.ts";
+import { containerNamed } from "../trace/containers.ts";
+import { PytreeSpec } from "../trace/pytree.ts";
 import type { TreeSpec } from "./program.ts";
 import { contextOf, keysOf, type TreeTypes } from "./tree.ts";
 

@@ -7,6 +7,9 @@
  *
  * @module
  */
+// oxlint-disable-next-line import/no-unassigned-import -- puts members on tensors
+import "../torch/install.ts";
+
 export * from "./activation.ts";
 export * from "./adaptivePooling.ts";
 export * from "./adaptiveSoftmax.ts";

@@ -9,43 +9,17 @@
 import { fxError, type FxError } from "../base/errors.ts";
 import { isOptions } from "../base/naming.ts";
 import { Tuple, ValueTuple } from "../base/values.ts";
+import { addContainer, type Container, containerNamed, containerOf, type PytreeNodeType } from "./containers.ts";
 import { isTraced, recorderOf } from "../record/record.ts";
 import { checkFunction, checkGiven, checkList, checkOptions } from "../base/given.ts";
 import { pass } from "../record/stack.ts";
 
-/** How the instances of a class are flattened and made again. */
-export interface PytreeNodeType<T> {
-  /** The parts, and what else it takes to make the container again: anything that `JSON.stringify` tells apart. */
-  flatten(container: T): readonly [children: readonly unknown[], context: unknown];
-  /** The container of these parts. */
-  unflatten(children: readonly unknown[], context: unknown): T;
-  /** What the parts are called, which the inputs of an exported program are named after; their places without it. */
-  names?(context: unknown): readonly string[];
-}
-
 /** A kind of container. */
-interface ContainerType extends PytreeNodeType<unknown> {
-  readonly name: string;
+interface ContainerType extends Container {
   /** The keys by which parts are read of a traced container; without them it is none. */
   keys?(context: unknown, count: number): readonly (string | number)[];
   /** The same parts in the order of this context, of a container that need not be written in the same order. */
   reorder?(container: unknown, context: unknown): readonly unknown[] | undefined;
-}
-
-/** The class that is registered under a name, for programs, which have the names of types. */
-export function containerNamed(name: string | undefined): PytreeNodeType<unknown> | undefined {
-  const found = name === undefined ? undefined : types.get(name);
-  return found !== undefined && isRegistered(found) ? found : undefined;
-}
-
-/** The name that the class of a container is registered under. */
-export function containerName(value: unknown): string | undefined {
-  const found = typeOf(value);
-  return found !== undefined && isRegistered(found) ? found.name : undefined;
-}
-
-function isRegistered(type: ContainerType): boolean {
-  return type !== LIST && type !== TUPLE && type !== DICT && type !== MAP;
 }
 
 /** The structure of a nested container: what its leaves were taken out of. */
@@ -129,8 +103,7 @@ const MAP: ContainerType = {
   reorder: DICT.reorder as NonNullable<ContainerType["reorder"]>,
 };
 
-const registered = new Map<object, ContainerType>();
-const types = new Map([LIST, TUPLE, DICT, MAP].map((it) => [it.name, it]));
+const builtin = new Map([LIST, TUPLE, DICT, MAP].map((it) => [it.name, it]));
 
 /**
  * Makes the instances of a class containers, of this very class and not of its subclasses:
@@ -151,14 +124,13 @@ export function registerPytreeNode<T extends object>(
 ): void {
   checkFunction("registerPytreeNode", "container", container);
   checkGiven("registerPytreeNode", typeof type === "object" && type !== null, "an object with flatten and unflatten");
-  if (registered.has(container.prototype as object) || types.has(name)) {
+  const prototype = container.prototype as object;
+  if (containerOf(prototype) !== undefined || typeNamed(name) !== undefined) {
     throw fxError("InvalidOption", `there is a container called ${name} already`, {
       help: "register a class once, and give classes of the same name another name: registerPytreeNode(C, type, name)",
     });
   }
-  const entry: ContainerType = { ...(type as PytreeNodeType<unknown>), name };
-  registered.set(container.prototype as object, entry);
-  types.set(name, entry);
+  addContainer(prototype, { ...(type as PytreeNodeType<unknown>), name });
 }
 
 /** How a container is flattened. */
@@ -265,11 +237,15 @@ function typeOf(value: unknown): ContainerType | undefined {
   if (Array.isArray(value)) return LIST;
   if (isOptions(value)) return DICT;
   if (value instanceof Map) return MAP;
-  return registered.get(Object.getPrototypeOf(value) as object);
+  return containerOf(Object.getPrototypeOf(value) as object);
+}
+
+function typeNamed(name: string): ContainerType | undefined {
+  return builtin.get(name) ?? containerNamed(name);
 }
 
 function registeredType(name: string): ContainerType {
-  const type = types.get(name);
+  const type = typeNamed(name);
   if (type !== undefined) return type;
   throw fxError("InputStructure", `there is no container called ${name}`, {
     help: "register its class with registerPytreeNode before you use the structure",
