@@ -1,4 +1,4 @@
-//! Repository chores: code generation, tidy checks, WebAssembly builds and sizes.
+//! Repository chores: code generation, tidy checks, WebAssembly builds.
 //!
 //! It is run through the alias in `.cargo/config.toml`:
 //!
@@ -6,21 +6,19 @@
 //! cargo xtask codegen [--check]     print bindings and docs/ops.md from the Rust values they mirror
 //! cargo xtask tidy                  check the layering of the crates and the shape of their files
 //! cargo xtask wasm [VARIANT]        build the engine into ts/wasm
-//! cargo xtask sizes [--record]      print the sizes of the built package, and write benches/sizes.md
 //! ```
 //!
 //! It is not a build script: `cargo build` never depends on it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to its user through the terminal")]
 #![forbid(unsafe_code)]
 
-mod sizes;
 mod tidy;
 mod wasm;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-const USAGE: &str = "usage: cargo xtask codegen [--check] | tidy | wasm [VARIANT] | sizes [--record]";
+const USAGE: &str = "usage: cargo xtask codegen [--check] | tidy | wasm [VARIANT]";
 
 /// What a chore that failed has to say; one line or several.
 type Outcome = Result<(), String>;
@@ -33,8 +31,6 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::check(&root()),
         ["wasm"] => wasm::build(&root(), None),
         ["wasm", variant] => wasm::build(&root(), Some(variant)),
-        ["sizes"] => sizes::print(&root(), false),
-        ["sizes", "--record"] => sizes::print(&root(), true),
         [] => Err(USAGE.to_owned()),
         other => Err(format!("unknown arguments: {}\n{USAGE}", other.join(" "))),
     };
