@@ -72,10 +72,11 @@ const engine = (/** @type {string} */ rustVersion, /** @type {string} */ wasmVer
 const SCRIPTS = {
   name: "package tracefx",
   print: () => {
-    const config = ["tsconfig.base.json", "ts/tsconfig.build.json", "scripts/package.mjs", "package-lock.json"];
-    return fingerprint(["ts/src", "bindings", "ts/wasm/engine.d.ts", ...config]);
+    const config = ["tsconfig.base.json", "ts/tsconfig.build.json", "ts/package.json", "package-lock.json"];
+    const scripts = ["scripts/package.mjs", "scripts/bundle.mjs"];
+    return fingerprint(["ts/src", "bindings", "ts/wasm/engine.d.ts", ...config, ...scripts]);
   },
-  outputs: ["ts/dist/index.js", "ts/dist/index.d.ts"],
+  outputs: ["ts/dist/index.js", "ts/dist/index.d.ts", "ts/dist/bundle/index.js"],
   commands: [["npm", "run", "--silent", "build", "--workspace", "ts"]],
   clean: ["ts/dist"],
 };

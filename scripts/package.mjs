@@ -1,5 +1,5 @@
 /**
- * Builds `ts/dist`: the package's own files, the tables printed from Rust and the parser of sources.
+ * Builds `ts/dist`: the package's own files, the tables printed from Rust and the parser of sources; and `ts/dist/bundle` of it.
  *
  * tsc emits below `.cache/package` what lies in `ts/src` and `bindings`, in the folders of the repository. The package has
  * `ts/src` at the top and `bindings` in it, so the relative specifiers between the two are rewritten here, once, and a
@@ -15,6 +15,7 @@ import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, relative, resolve, sep } from "node:path";
+import { bundle } from "./bundle.mjs";
 import { ROOT } from "./progress.mjs";
 
 const PACKAGE = resolve(process.argv[2] ?? join(ROOT, "ts"));
@@ -97,3 +98,4 @@ compile();
 rmSync(DIST, { recursive: true, force: true });
 place();
 vendorAcorn();
+await bundle(PACKAGE);

@@ -11,8 +11,8 @@ import { type CallSite, currentSites, frameText, sitesOf } from "./position.ts";
  */
 const HERE = String(import.meta.url);
 
-/** Whether a file is this one, where the package has it. */
-const IS_THIS = /[\\/]base[\\/]frames\.[jt]s$/;
+/** Whether a file is this one, where the package has it: by itself, or in a chunk of the package's own bundle. */
+const IS_THIS = /[\\/](?:base[\\/]frames\.[jt]s|bundle[\\/]chunks[\\/]tracefx-\w+\.js)$/;
 
 /**
  * Whether this file is where the package has it, and not in a bundle with code of the user's. Some bundlers write into the
@@ -27,7 +27,7 @@ export const isBundled: boolean = !IS_ITSELF;
 const OWN_FOLDER = /[\\/]tracefx[\\/](?:dist|src)[\\/]/;
 
 /** The folder of this package, as stack traces spell it. */
-const OWN_URL = HERE.replace(/base\/frames\.[jt]s$/, "");
+const OWN_URL = HERE.replace(/(?:base|chunks)\/[^/]+$/, "");
 const OWN_PATH = OWN_URL.startsWith("file://") ? decodeURI(OWN_URL.slice("file://".length)) : OWN_URL;
 
 /** How many frames an error looks through for the user's line, and an export keeps. */

@@ -24,31 +24,49 @@ export async function compileModule(source: ModuleSource): Promise<WebAssembly.M
   return await compileBytes(bytesOf(source), "the source");
 }
 
+/** Where this file is, or the bundle that it is in. Not written in the call, which bundlers would take for a file of theirs. */
+const HERE = String(import.meta.url);
+
 /**
- * Compiles a module of the package. Bundlers of servers name places for it that only a browser can ask for, or leave the file
- * behind; then it is looked for where the program's folder has the package installed.
+ * Compiles a module of the package. Bundlers of servers name places for it that only a browser can ask for, and others leave the
+ * file behind; then it is looked for beside the bundle, and where the program's folder has the package installed.
  */
 export async function compilePackaged(url: URL): Promise<WebAssembly.Module> {
   try {
     return await compileModule(url);
   } catch (error) {
-    const installed = installedPlace(String(url));
-    if (installed === undefined) throw error;
-    return await compileModule(installed);
+    for (const place of otherPlaces(String(url))) {
+      try {
+        return await compileModule(place);
+      } catch {
+        // What is said is what went wrong at the place that the bundler knows.
+      }
+    }
+    throw error;
   }
 }
 
-/** Where the installed package has the file; bundlers may have put a hash into its name. */
-function installedPlace(url: string): URL | undefined {
-  const [modules, urls] = [builtinModule("node:module"), builtinModule("node:url")];
+/** Where else a file of the package may be; bundlers may have put a hash into its name. */
+function otherPlaces(url: string): URL[] {
   const [, stem] = /((?:engine|runtime)-[a-z]+|gpu)[^/]*\.wasm$/.exec(url) ?? [];
-  if (modules === undefined || urls === undefined || stem === undefined) return undefined;
-  try {
-    const { resolve } = modules.createRequire(`${globalThis.process.cwd()}/`);
-    return urls.pathToFileURL(resolve(`tracefx/wasm/${stem}.wasm`));
-  } catch {
-    return undefined;
-  }
+  if (stem === undefined) return [];
+  const places = [() => new URL(`${stem}.wasm`, HERE), () => installedPlace(stem)];
+  return places.flatMap((place) => {
+    try {
+      const found = place();
+      return found === undefined ? [] : [found];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** Where the installed package has the file. */
+function installedPlace(stem: string): URL | undefined {
+  const [modules, urls] = [builtinModule("node:module"), builtinModule("node:url")];
+  if (modules === undefined || urls === undefined) return undefined;
+  const { resolve } = modules.createRequire(`${globalThis.process.cwd()}/`);
+  return urls.pathToFileURL(resolve(`tracefx/wasm/${stem}.wasm`));
 }
 
 /** The bytes of a buffer or of a view of one. */
