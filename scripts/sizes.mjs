@@ -24,7 +24,7 @@ const FILES = /** @type {const} */ ({
 
 /**
  * Programs, and what their JavaScript may take: bundled and minified by esbuild, in bytes after gzip. What is fetched later, as the
- * code for GPUs is, does not count.
+ * code for GPUs is, does not count, nor what a worker fetches.
  */
 const PROGRAMS = /** @type {const} */ ({
   "run saved plans": {
@@ -38,6 +38,10 @@ const PROGRAMS = /** @type {const} */ ({
   "load and run": {
     code: 'import { loadModule, tensor } from "tracefx/load"; const model = await loadModule("a.pt2"); console.log(model(tensor([1])));',
     limit: 40_000,
+  },
+  "load and run in a worker": {
+    code: 'import { EngineWorker, tensor } from "tracefx/worker"; const model = await new EngineWorker().loadModule("a.pt2"); console.log(await model.runAsync([tensor([1])]));',
+    limit: 16_000,
   },
   layers: {
     code: 'import { Linear, ReLU, Sequential } from "tracefx/nn"; console.log(new Sequential(new Linear(2, 2), new ReLU()));',

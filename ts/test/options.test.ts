@@ -94,6 +94,7 @@ import { FxGraphDrawer } from "../src/draw/drawer.ts";
 import { GraphModel } from "../src/explorer/model.ts";
 import { sceneOf } from "../src/explorer/scene.ts";
 import { loadModule } from "../src/export/loading.ts";
+import { EngineWorker, WorkerModule } from "../src/worker/engineWorker.ts";
 import { load as loadCompiled } from "../src/runtime/runtime.ts";
 import { GraphTransformObserver } from "../src/draw/drawer.ts";
 import { toFolder } from "../src/node/toFolder.ts";
@@ -141,6 +142,9 @@ const CALLS: Readonly<Record<string, Call>> = {
   "explorer:sceneOf": (it) => sceneOf(new GraphModel(traced()), it),
   "load:loadModule": (it) => loadModule(new Uint8Array(), it),
   "runtime:load": (it) => loadCompiled(new Uint8Array(), it),
+  "worker:EngineWorker": (it) => new EngineWorker(it),
+  "worker:EngineWorker.loadModule": (it) => new EngineWorker().loadModule(new Uint8Array(), it),
+  "worker:WorkerModule.runAsync": (it) => WorkerModule.prototype.runAsync([], it),
   save: (it) => save(program(), it),
   saveTo: (it) => saveTo(program(), "never.pt2", it),
   "ProgramModule.runWith": (it) => program().module().runWith([x()], it),

@@ -39,6 +39,7 @@ const ROWS: &[(&str, u8)] = &[
     ("plugin", 14),
     ("runtime", 14),
     ("torch.ts", 14),
+    ("worker", 14),
     ("explorer", 15),
     ("index.ts", 15),
     ("cli", 16),

@@ -1,0 +1,134 @@
+/**
+ * What a page and a worker with the engine tell each other. Values are packed as what a message can hold; the bytes of tensors go over
+ * without being copied again.
+ *
+ * @module
+ */
+import type { DType } from "../../../bindings/dtypes.ts";
+import type { ErrorName } from "../../../bindings/errors.ts";
+import { type ErrorDetails, FxError, fxError } from "../base/errors.ts";
+import { isOptions } from "../base/naming.ts";
+import { ValueTuple } from "../base/values.ts";
+import type { Bytes } from "../base/bytes.ts";
+import type { ModuleSource } from "../engine/module.ts";
+import type { LoadModuleOptions } from "../export/loadModule.ts";
+import { HostStorage } from "../tensor/storage.ts";
+import { Tensor, tensorBytes, tensorStorage } from "../tensor/tensor.ts";
+
+/** What a message can hold of the options of `loadModule`. */
+export type SentOptions = Omit<LoadModuleOptions, "signal" | "progress">;
+
+/** A program, as a message can hold where it is. */
+export type SentSource = Uint8Array | string | Blob;
+
+/** What the worker is asked to do. `id` is that of the answer. */
+export type Request =
+  | { readonly do: "init"; readonly id: number; readonly wasm: ModuleSource | undefined }
+  | {
+      readonly do: "load";
+      readonly id: number;
+      readonly source: SentSource;
+      readonly options: SentOptions;
+      readonly progress: boolean;
+    }
+  | {
+      readonly do: "run";
+      readonly id: number;
+      readonly model: number;
+      readonly args: readonly Packed[];
+      readonly progress: boolean;
+      /** A word that is no zero where the run is to stop; undefined where memory cannot be shared. */
+      readonly stop: Int32Array | undefined;
+    }
+  | { readonly do: "abort"; readonly id: number }
+  | { readonly do: "dispose"; readonly id: number; readonly model: number };
+
+/** What the worker says to a request. */
+export type Answer =
+  | { readonly id: number; readonly is: "done"; readonly value: Packed | number | undefined }
+  | { readonly id: number; readonly is: "progress"; readonly done: number; readonly total: number | undefined }
+  | { readonly id: number; readonly is: "failed"; readonly error: PackedError };
+
+/** A value as a message holds it. */
+export type Packed =
+  | { readonly is: "plain"; readonly value: unknown }
+  | { readonly is: "tensor"; readonly dtype: DType; readonly shape: readonly number[]; readonly bytes: Bytes }
+  | { readonly is: "list" | "tuple"; readonly items: readonly Packed[] }
+  | { readonly is: "object" | "map"; readonly entries: readonly (readonly [key: unknown, value: Packed])[] };
+
+/** An error as a message holds it. */
+export interface PackedError {
+  /** The kind of an error of this package. */
+  readonly kind: ErrorName | undefined;
+  readonly reason: string;
+  readonly details: ErrorDetails;
+}
+
+/** Packs a value; buffers that go over are put into `transfers`. Does `after` with each tensor once its bytes are taken. */
+export function pack(value: unknown, transfers: ArrayBuffer[], after?: (tensor: Tensor) => void): Packed {
+  const packAll = (items: readonly unknown[]): Packed[] => items.map((it) => pack(it, transfers, after));
+  const packEntries = (entries: Iterable<[unknown, unknown]>): [unknown, Packed][] =>
+    Array.from(entries, ([key, it]) => [key, pack(it, transfers, after)]);
+  if (value instanceof Tensor) {
+    const { dtype, shape } = value;
+    const bytes = bytesToSend(value);
+    transfers.push(bytes.buffer);
+    after?.(value);
+    return { is: "tensor", dtype, shape, bytes };
+  }
+  if (value instanceof ValueTuple) return { is: "tuple", items: packAll(value) };
+  if (Array.isArray(value)) return { is: "list", items: packAll(value) };
+  if (value instanceof Map) return { is: "map", entries: packEntries(value) };
+  if (isOptions(value)) return { is: "object", entries: packEntries(Object.entries(value)) };
+  if (typeof value === "function" || typeof value === "symbol" || (typeof value === "object" && !isPlain(value))) {
+    throw fxError("InputType", "a worker takes tensors, numbers, texts and containers of them", {
+      help: "turn instances of classes into objects or lists before the call",
+    });
+  }
+  return { is: "plain", value };
+}
+
+/** Bytes that nobody else has: those that come from the engine are a copy already. */
+function bytesToSend(tensor: Tensor): Bytes {
+  const bytes = tensorBytes(tensor);
+  return (tensorStorage(tensor).needsFree ? bytes : bytes.slice()) as Bytes;
+}
+
+/** Whether a message holds an object as it is. */
+function isPlain(value: unknown): boolean {
+  return value === null || ArrayBuffer.isView(value);
+}
+
+/** The value that was packed. */
+export function unpack(packed: Packed): unknown {
+  switch (packed.is) {
+    case "plain":
+      return packed.value;
+    case "tensor":
+      return new Tensor(packed.dtype, packed.shape, new HostStorage(packed.bytes));
+    case "list":
+      return packed.items.map(unpack);
+    case "tuple":
+      return ValueTuple.frozen(packed.items.map(unpack));
+    case "object":
+      return Object.fromEntries(packed.entries.map(([key, value]) => [key, unpack(value)]));
+    case "map":
+      return new Map(packed.entries.map(([key, value]) => [key, unpack(value)]));
+    default:
+      return packed satisfies never;
+  }
+}
+
+/** Packs an error. */
+export function packError(error: unknown): PackedError {
+  if (error instanceof FxError) {
+    const { kind, reason, node, op, notes, help } = error;
+    return { kind, reason, details: { node, op, notes, help } };
+  }
+  return { kind: undefined, reason: error instanceof Error ? error.message : String(error), details: {} };
+}
+
+/** The error that was packed. */
+export function unpackError({ kind, reason, details }: PackedError): Error {
+  return kind === undefined ? new Error(reason) : fxError(kind, reason, details);
+}

@@ -1,0 +1,46 @@
+/**
+ * Starts the worker of this package, in browsers and in Node.
+ *
+ * @module
+ */
+import { builtinModule } from "../base/builtinModule.ts";
+import { type Port, type Poster, sender } from "./port.ts";
+
+/** A worker, as whoever started it sees it. */
+export interface WorkerPort<Sent, Received> extends Port<Sent, Received> {
+  /** Does `end` once, when the worker has ended by itself, with what it died of. */
+  ended(end: (cause: unknown) => void): void;
+  terminate(): void;
+}
+
+/** Starts the worker of this package. */
+export function startWorker<Sent, Received>(): WorkerPort<Sent, Received> {
+  if (typeof Worker !== "undefined") {
+    // Bundlers recognise this form, and build what it names.
+    const worker = new Worker(new URL("./serve.js", import.meta.url), { type: "module", name: "tracefx" });
+    return {
+      send: sender(worker as Poster),
+      receive: (take) => worker.addEventListener("message", ({ data }) => take(data as Received)),
+      ended: (end) => {
+        worker.addEventListener("error", (event) => end(event.error ?? event.message), { once: true });
+        worker.addEventListener("messageerror", () => end("a message could not be read"), { once: true });
+      },
+      terminate: () => worker.terminate(),
+    };
+  }
+  const threads = builtinModule("node:worker_threads");
+  // Not in that form: what bundlers of pages make of it would be of no use here.
+  const here = import.meta.url;
+  const worker = new threads.Worker(new URL("./serve.js", here), { name: "tracefx" });
+  // A worker that waits for requests is no reason for the program to go on.
+  worker.unref();
+  return {
+    send: sender(worker as Poster),
+    receive: (take) => worker.on("message", (data: Received) => take(data)),
+    ended: (end) => {
+      worker.once("error", end);
+      worker.once("exit", (code) => end(`it exited with ${code}`));
+    },
+    terminate: () => void worker.terminate(),
+  };
+}
