@@ -1,8 +1,8 @@
 /**
- * What takes longer than CI may: the same properties on many more cases, others in every run, libFuzzer on every target, and the
- * command as it is released. CI runs a slice of each: the 256 cases that are proptest's default (some properties take a
- * multiple or a part of them, by what a case costs), graphs of 100,000 nodes instead of a million, and the first mutations of
- * the fuzz targets.
+ * What takes longer than CI may: the same properties on many more cases, others in every run, libFuzzer on every target, the
+ * command as it is released, and the packed package in every host. CI runs a slice of each: the 256 cases that are proptest's
+ * default (some properties take a multiple or a part of them, by what a case costs), graphs of 100,000 nodes instead of a million,
+ * the first mutations of the fuzz targets, and the package in Node, Chromium and four bundlers.
  *
  *     npm run nightly [-- SECONDS]      of libFuzzer for each target, 60 without it
  *
@@ -47,6 +47,7 @@ function stages(/** @type {string} */ seconds) {
       count: "check",
       commands: [["npm", "run", "-s", "conformance", "--", "programs", PROGRAMS, "--engine", "native"]],
     },
+    { name: "hosts", count: "check", commands: [["npm", "run", "-s", "hosts"]] },
     ...targets
       .filter((it) => it !== "mod")
       .map((it) => ({
@@ -61,8 +62,9 @@ async function main() {
   const [seconds = "60", ...stray] = process.argv.slice(2);
   if (!/^[0-9]+$/.test(seconds) || stray.length > 0) throw new Problem("usage: npm run nightly [-- SECONDS]");
   const start = performance.now();
-  const made = await begin({ engine: false });
+  const made = await begin({ browser: true });
   await made.command();
+  await made.package();
   const results = [];
   for (const stage of stages(seconds)) results.push(await run(stage));
   const failed = results.filter((it) => it.failed > 0);
