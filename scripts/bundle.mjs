@@ -10,10 +10,13 @@ import { dirname, join, relative } from "node:path";
 import { build } from "esbuild";
 
 /** What is loaded by its place, and is no entry point for users. */
-const BY_PLACE = ["dist/cli/main.js", "dist/plugin/loader.js", "dist/worker/serve.js"];
+const BY_PLACE = ["dist/cli/main.js", "dist/plugin/loader.js", "dist/worker/serve.js", "dist/explorer/layoutWorker.js"];
 
 /** A place beside a file, in the one form that bundlers know. */
 const PLACE = /new URL\("(\.[^"]*\.\w+)",\s*import\.meta\.url\)/g;
+
+/** The folder of the package, and that of the engine in it, as files of `dist` name them. */
+const BESIDE = /new URL\("\.\.\/\.\.\/(?="|wasm\/)/g;
 
 /** Bundles the package in a folder, which has `dist` and `wasm`. */
 export async function bundle(/** @type {string} */ folder) {
@@ -43,7 +46,7 @@ export async function bundle(/** @type {string} */ folder) {
   });
   for (const file of Object.keys(metafile.outputs)) {
     // What lies beside `dist` is one folder further away.
-    const text = readFileSync(join(folder, file), "utf8").replaceAll('new URL("../../wasm/', 'new URL("../../../wasm/');
+    const text = readFileSync(join(folder, file), "utf8").replaceAll(BESIDE, 'new URL("../../../');
     writeFileSync(join(folder, file), text);
     for (const [, place = ""] of text.matchAll(PLACE)) {
       const target = join(folder, dirname(file), place);

@@ -51,7 +51,7 @@ const PROGRAMS = /** @type {const} */ ({
     code: 'import { F, symbolicTrace } from "tracefx/trace"; console.log(symbolicTrace((x) => F.relu(x)).code);',
     limit: 190_000,
   },
-  everything: { code: 'export * from "tracefx";', limit: 340_000 },
+  everything: { code: 'export * from "tracefx";', limit: 350_000 },
 });
 
 /** @typedef {{ readonly name: string, readonly raw: number, readonly gzip: number, readonly limit: number }} Row */
