@@ -5,8 +5,9 @@ use crate::Library;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 use tracefx_compile::{Precision, compile};
-use tracefx_core::{Code, Result, Tensor};
+use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_exec::{Accelerator, BoundPlan, PartedPlan, PlanDevice, Preparations, Watch, fits, plan};
 use tracefx_ir::{GraphModule, TensorMeta};
 use tracefx_ops::Value;
@@ -30,6 +31,10 @@ pub(crate) struct Plans {
     known: Mutex<Vec<Planned>>,
     /// The plan whose device has the program's own tensors as they are now, where the device keeps them; runs there follow one another.
     holder: Mutex<Option<Arc<Plan>>>,
+    /// The thread of such a run.
+    running: Mutex<Option<ThreadId>>,
+    /// Whether others see the program's own tensors, and what runs write to them.
+    pub(crate) shares_state: bool,
     /// Whether the module is one that is not planned.
     is_refused: AtomicBool,
 }
@@ -46,9 +51,12 @@ struct Planned {
 type Found = (Arc<Plan>, Option<BoundPlan>, Option<Arc<Plan>>);
 
 impl Plans {
-    /// No plans yet.
-    pub(crate) fn new(precision: Precision, accelerator: Option<Arc<dyn Accelerator>>) -> Self {
-        Plans { precision, accelerator, ..Plans::default() }
+    /// No plans yet, made as these were but for what `change` says.
+    pub(crate) fn renewed(&self, change: impl FnOnce(&mut Plans)) -> Self {
+        let (precision, accelerator, shares_state) = (self.precision, self.accelerator.clone(), self.shares_state);
+        let mut plans = Plans { precision, accelerator, shares_state, ..Plans::default() };
+        change(&mut plans);
+        plans
     }
 
     /// The plan for inputs like these.
@@ -56,11 +64,8 @@ impl Plans {
     /// # Errors
     /// What [`plan`](tracefx_exec::plan()) refuses.
     pub(crate) fn plan(&self, module: &GraphModule, library: &Library, inputs: &[Value<Tensor>]) -> Result<Arc<Plan>> {
-        match self.take(inputs) {
-            Some((plan, bound)) => {
-                self.give(&plan, None, bound);
-                Ok(plan)
-            }
+        match self.known_plan(inputs) {
+            Some(plan) => Ok(plan),
             None => self.make(module, library, inputs).map(|(plan, _)| plan),
         }
     }
@@ -99,61 +104,99 @@ impl Plans {
         loop_steps: u64,
         watch: &mut Watch<'_>,
     ) -> Option<Result<Value<Tensor>>> {
-        let executor = library.executor();
-        let mut holder = self.holder();
-        // Another plan, and the CPU, read what is in memory.
-        if let Some(it) = holder.as_deref_mut().filter(|it| !it.as_ref().is_some_and(|plan| fits(plan, inputs)))
-            && let Err(problem) = self.bring_down(it)
-        {
-            return Some(Err(problem));
+        match self.hold() {
+            Ok(held) => self.run_held(module, library, (inputs, outputs), loop_steps, watch, held).transpose(),
+            Err(problem) => Some(Err(problem)),
         }
-        let (plan, idle, instead_of) = self.find(module, library, inputs)?;
+    }
+
+    fn run_held(
+        &self,
+        module: &GraphModule,
+        library: &Library,
+        (inputs, outputs): (&[Value<Tensor>], Option<&[Tensor]>),
+        loop_steps: u64,
+        watch: &mut Watch<'_>,
+        mut held: Option<Held<'_>>,
+    ) -> Result<Option<Value<Tensor>>> {
+        let executor = library.executor();
+        let found = self.find(module, library, inputs);
+        // Another plan, and the CPU, read what is in memory.
+        if let Some(held) = &mut held {
+            match (&found, &*held.holder) {
+                (Some((plan, idle, _)), Some(holder)) if Arc::ptr_eq(plan, holder) => {
+                    if idle.is_none() {
+                        *held.holder = None;
+                        return Err(lost());
+                    }
+                }
+                (_, _) => self.bring_down(&mut held.holder)?,
+            }
+        }
+        let Some((plan, idle, instead_of)) = found else { return Ok(None) };
         let mut bound = match idle {
             Some(bound) => bound,
             None => {
                 let (registry, preparations) = (executor.registry(), &self.preparations);
-                let bound = BoundPlan::sharing(Arc::clone(&plan), registry, executor.kernels(), preparations).ok()?;
-                match self.accelerator.as_ref().map(|it| it.prepare(&plan, registry)).transpose() {
-                    Ok(device) => bound.with_device(device.flatten()),
-                    Err(problem) => return Some(Err(problem)),
-                }
+                let bound = BoundPlan::sharing(Arc::clone(&plan), registry, executor.kernels(), preparations);
+                let Ok(bound) = bound else { return Ok(None) };
+                let device = self.accelerator.as_ref().map(|it| it.prepare(&plan, registry)).transpose()?;
+                bound.with_device(device.flatten())
             }
         };
-        holder = holder.filter(|_| bound.device().is_some_and(|it| it.keeps_state()));
-        let result = match bound.writes_to(inputs) {
-            false => Some(bound.run_into(executor, inputs, outputs, loop_steps, watch)),
-            true => bound.synchronize().err().map(Err),
+        held = held.filter(|_| bound.device().is_some_and(|it| it.keeps_state()));
+        if let Some(held) = &mut held {
+            *held.holder = Some(Arc::clone(&plan));
+        }
+        let mut result = match bound.writes_to(inputs) {
+            false => bound.run_into(executor, inputs, outputs, loop_steps, watch).map(Some),
+            true => bound.synchronize().map(|()| None),
         };
-        if let Some(holder) = holder.as_deref_mut().filter(|_| matches!(result, Some(Ok(_)))) {
-            *holder = Some(Arc::clone(&plan));
+        // Who shares the program's own tensors sees what a run writes.
+        if self.shares_state && result.is_ok() {
+            result = bound.synchronize().and(result);
         }
         self.give(&plan, instead_of, Some(bound));
         result
     }
 
-    /// The plan whose device is ahead of memory, for the time of a run; nothing where the device keeps nothing.
-    fn holder(&self) -> Option<MutexGuard<'_, Option<Arc<Plan>>>> {
-        let keeps = self.accelerator.as_ref().is_some_and(|it| it.keeps_state());
-        keeps.then(|| self.holder.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Waits until no other run changes what a device keeps; nothing where the device keeps nothing.
+    ///
+    /// # Errors
+    /// `DeviceFailed` where this thread is within such a run: it would wait for itself.
+    fn hold(&self) -> Result<Option<Held<'_>>> {
+        if !self.accelerator.as_ref().is_some_and(|it| it.keeps_state()) {
+            return Ok(None);
+        }
+        let here = thread::current().id();
+        if *self.running.lock().unwrap_or_else(PoisonError::into_inner) == Some(here) {
+            let what = "a run of this program on a device that keeps its tensors is going on in this thread";
+            return Err(Diagnostic::new(Code::DeviceFailed, what).help("ask again when the run has ended"));
+        }
+        let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(here);
+        Ok(Some(Held { holder, running: &self.running }))
     }
 
     /// Brings what a device keeps of the program's own tensors into their memory.
     ///
     /// # Errors
-    /// What the device refuses: the tensors are as they were then.
+    /// What the device refuses, and `DeviceFailed` where it has lost them.
     pub(crate) fn synchronize(&self) -> Result<()> {
-        self.holder().map_or(Ok(()), |mut it| self.bring_down(&mut it))
+        self.hold()?.map_or(Ok(()), |mut it| self.bring_down(&mut it.holder))
     }
 
     fn bring_down(&self, holder: &mut Option<Arc<Plan>>) -> Result<()> {
         let Some(plan) = holder.take() else { return Ok(()) };
-        let mut idle = {
-            let mut plans = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            plans.iter_mut().find(|it| Arc::ptr_eq(&it.plan, &plan)).and_then(|it| it.idle.pop())
-        };
-        let result = idle.as_mut().map_or(Ok(()), BoundPlan::synchronize);
-        self.give(&plan, None, idle);
-        result
+        let mut plans = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = plans.iter_mut().find(|it| Arc::ptr_eq(&it.plan, &plan));
+        let bound = known.and_then(|it| it.idle.last_mut()).ok_or_else(lost)?;
+        bound.synchronize().inspect_err(|problem| {
+            // It can be asked for again.
+            if problem.code() == Code::OutOfMemory {
+                *holder = Some(Arc::clone(&plan));
+            }
+        })
     }
 
     /// The plan for these inputs, made where there is none yet, with memory for it if there is any, and the plan in whose place it is; nothing
@@ -182,8 +225,17 @@ impl Plans {
         inputs: &[Value<Tensor>],
     ) -> Option<Result<PartedPlan>> {
         let executor = library.executor();
+        let held = match self.hold() {
+            Ok(held) => held,
+            Err(problem) => return Some(Err(problem)),
+        };
         let (plan, idle, instead_of) = self.find(module, library, inputs)?;
         self.give(&plan, instead_of, idle);
+        if let Some(mut held) = held
+            && let Err(problem) = self.bring_down(&mut held.holder)
+        {
+            return Some(Err(problem));
+        }
         let bound = BoundPlan::sharing(plan, executor.registry(), executor.kernels(), &self.preparations);
         Some(bound.map(PartedPlan::new))
     }
@@ -194,19 +246,21 @@ impl Plans {
         inputs: &[Value<Tensor>],
         ask: impl FnOnce(&mut dyn PlanDevice) -> T,
     ) -> Option<T> {
-        let (plan, mut idle) = self.take(inputs)?;
-        let answer = idle.as_mut().and_then(BoundPlan::device).map(|it| ask(it));
-        self.give(&plan, None, idle);
-        answer
+        let mut plans = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = position(&plans, inputs)?;
+        plans[at].idle.last_mut().and_then(BoundPlan::device).map(|it| ask(it))
+    }
+
+    /// The plan for these inputs, if there is one.
+    fn known_plan(&self, inputs: &[Value<Tensor>]) -> Option<Arc<Plan>> {
+        let plans = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        position(&plans, inputs).map(|at| Arc::clone(&plans[at].plan))
     }
 
     /// The plan for these inputs, and memory for it, if there are any.
     fn take(&self, inputs: &[Value<Tensor>]) -> Option<(Arc<Plan>, Option<BoundPlan>)> {
         let mut plans = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_for = |it: &Planned| {
-            fits(&it.plan, inputs) && !it.instead_of.as_ref().is_some_and(|compiled| fits(compiled, inputs))
-        };
-        let at = plans.iter().position(is_for)?;
+        let at = position(&plans, inputs)?;
         plans[..=at].rotate_right(1);
         let found = &mut plans[0];
         Some((Arc::clone(&found.plan), found.idle.pop()))
@@ -222,6 +276,34 @@ impl Plans {
                 plans.insert(0, Planned { plan: Arc::clone(plan), instead_of, idle: bound.into_iter().collect() });
             }
         }
+    }
+}
+
+/// The place of the plan for these inputs.
+fn position(plans: &[Planned], inputs: &[Value<Tensor>]) -> Option<usize> {
+    plans
+        .iter()
+        .position(|it| fits(&it.plan, inputs) && !it.instead_of.as_ref().is_some_and(|compiled| fits(compiled, inputs)))
+}
+
+fn lost() -> Diagnostic {
+    Diagnostic::new(
+        Code::DeviceFailed,
+        "a run that did not end has lost what the device kept of the program's own tensors",
+    )
+    .note("they are as they were when they came down last")
+}
+
+/// The time of a run on a device that keeps the program's own tensors.
+struct Held<'a> {
+    /// The plan whose device is ahead of memory.
+    holder: MutexGuard<'a, Option<Arc<Plan>>>,
+    running: &'a Mutex<Option<ThreadId>>,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 

@@ -377,12 +377,20 @@ impl StepTimes {
         }
     }
 
-    /// The run has ended. What a device has timed of its steps counts in the place of how long they took to tell it.
+    /// The run has ended. What a device has timed of its steps counts in the place of how long they took to tell it, and not in that of the
+    /// step of the CPU that waited for them.
     pub(crate) fn end(&mut self, now: f64, on_device: &[Option<f64>]) {
         self.stop(now);
         let mut current = std::mem::take(&mut self.current);
+        let mut waited = 0.0;
         for (time, known) in current.iter_mut().zip(on_device) {
-            *time = known.unwrap_or(*time);
+            match known {
+                Some(known) => {
+                    waited += known;
+                    *time = *known;
+                }
+                None => *time = (*time - std::mem::take(&mut waited)).max(0.0),
+            }
         }
         if self.shortest.is_empty() {
             self.shortest = current;

@@ -138,7 +138,7 @@ impl Runner {
     /// The same, with plans that may change this much in the numbers.
     #[must_use]
     pub fn with_precision(mut self, precision: Precision) -> Self {
-        self.plans = Plans::new(precision, self.plans.accelerator.take());
+        self.plans = self.plans.renewed(|it| it.precision = precision);
         self
     }
 
@@ -155,16 +155,18 @@ impl Runner {
     /// The same with a device that does the steps of plans that it can, such as a GPU; what it cannot, and what is interpreted, the CPU does.
     #[must_use]
     pub fn with_accelerator(mut self, accelerator: Arc<dyn Accelerator>) -> Self {
-        self.plans = Plans::new(self.plans.precision, Some(accelerator));
+        self.plans = self.plans.renewed(|it| it.accelerator = Some(accelerator));
         self
     }
 
     /// Brings what runs have changed of the program's own tensors from a device that keeps it ([`Accelerator::keeps_state`]) into their
-    /// memory. Before that, [`Runner::state`] and whoever else has the tensors see them as they were; runs that are not the device's bring it
-    /// by themselves.
+    /// memory. Before that, [`Runner::state`] and whoever else has the tensors see them as they were, but for programs that share them
+    /// ([`Runner::with_shared_state`]), which bring them down after each run; runs that are not the device's bring them by themselves. A
+    /// tensor that was written to in memory meanwhile stays as it was written, and goes up whole before the next run. The methods that
+    /// give a runner of another kind begin anew: what is still on the device then is lost.
     ///
     /// # Errors
-    /// What the device refuses, and `DeviceFailed` where it has lost them: the tensors are as they were when this was called last.
+    /// What the device refuses; `DeviceFailed` where it has lost them, and within a run of the same thread.
     pub fn synchronize(&self) -> Result<()> {
         self.plans.synchronize()
     }
@@ -192,7 +194,7 @@ impl Runner {
     /// As [`Runner::new`].
     pub fn with_shared_state(mut self) -> Result<Self> {
         self.module = self.program.module_sharing_state(self.library.registry())?;
-        self.plans = Plans::new(self.plans.precision, self.plans.accelerator.take());
+        self.plans = self.plans.renewed(|it| it.shares_state = true);
         Ok(self)
     }
 
@@ -259,15 +261,17 @@ impl Runner {
         self.run(inputs)?;
         let mut steps = StepTimes::default();
         self.plans.ask_device(inputs, |it| it.set_timed(true));
-        for _ in 0..times.max(1) {
+        let timed: Result<()> = (0..times.max(1)).try_for_each(|_| {
             self.run_watched(inputs, &mut |done, _| {
                 steps.begin(done, now());
                 Ok(())
             })?;
             let on_device = self.plans.ask_device(inputs, |it| it.step_times()).unwrap_or_default();
             steps.end(now(), &on_device);
-        }
+            Ok(())
+        });
         self.plans.ask_device(inputs, |it| it.set_timed(false));
+        timed?;
         let report = self.explain_timed(inputs, steps.shortest())?;
         match &self.plans.accelerator {
             Some(device) => Ok(report.with_device(device.name(), device.peak()?)),
@@ -410,6 +414,8 @@ impl Runner {
         {
             return result;
         }
+        // The interpreter reads what is in memory.
+        self.plans.synchronize()?;
         let interpreter = Interpreter::new(&self.module, self.library.executor());
         interpreter.run_watched(inputs, self.limits.loop_steps, watch)
     }

@@ -4,13 +4,13 @@ use crate::gpu::Gpu;
 use tracefx_core::Result;
 use tracefx_exec::Peak;
 
-/// Steps that one clock times: a set has two times for each, and a device grants sets of 4,096.
-const MAX_STEPS: usize = 2048;
+/// Steps of a set: it has two times for each, and a device grants sets of 4,096.
+const STEPS: usize = 2048;
 
 /// Times the steps of a run.
 pub(crate) struct Clock {
     gpu: Gpu,
-    set: wgpu::QuerySet,
+    sets: Vec<wgpu::QuerySet>,
     n_steps: usize,
     resolved: wgpu::Buffer,
     staging: wgpu::Buffer,
@@ -19,40 +19,45 @@ pub(crate) struct Clock {
 impl Clock {
     /// A clock of a device that has one, for so many steps.
     pub(crate) fn new(gpu: &Gpu, n_steps: usize) -> Self {
-        let n_steps = n_steps.clamp(1, MAX_STEPS);
         let device = &gpu.shared.device;
-        let set = device.create_query_set(&wgpu::QuerySetDescriptor {
-            label: None,
-            ty: wgpu::QueryType::Timestamp,
-            count: 2 * n_steps as u32,
-        });
+        let n_steps = n_steps.max(1);
+        let set = |first: usize| {
+            let count = 2 * STEPS.min(n_steps - first) as u32;
+            device.create_query_set(&wgpu::QuerySetDescriptor { label: None, ty: wgpu::QueryType::Timestamp, count })
+        };
+        let sets = (0..n_steps).step_by(STEPS).map(set).collect();
         let buffer = |usage| {
             let size = 16 * n_steps as u64;
             device.create_buffer(&wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false })
         };
         let resolved = buffer(wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC);
         let staging = buffer(wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
-        Clock { gpu: gpu.clone(), set, n_steps, resolved, staging }
+        Clock { gpu: gpu.clone(), sets, n_steps, resolved, staging }
     }
 
-    /// Where the times of a step are written; nothing of one beyond those that are timed.
+    /// Where the times of a step are written.
     pub(crate) fn around(&self, step: usize) -> Option<wgpu::ComputePassTimestampWrites<'_>> {
-        (step < self.n_steps).then(|| wgpu::ComputePassTimestampWrites {
-            query_set: &self.set,
-            beginning_of_pass_write_index: Some(2 * step as u32),
-            end_of_pass_write_index: Some(2 * step as u32 + 1),
+        let at = 2 * (step % STEPS) as u32;
+        self.sets.get(step / STEPS).map(|query_set| wgpu::ComputePassTimestampWrites {
+            query_set,
+            beginning_of_pass_write_index: Some(at),
+            end_of_pass_write_index: Some(at + 1),
         })
     }
 
     /// Milliseconds of each step, as they were written last.
     pub(crate) fn times(&self) -> Result<Vec<Option<f64>>> {
-        let (shared, n) = (&self.gpu.shared, 2 * self.n_steps as u32);
+        let shared = &self.gpu.shared;
         let mut encoder = shared.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        encoder.resolve_query_set(&self.set, 0..n, &self.resolved, 0);
-        encoder.copy_buffer_to_buffer(&self.resolved, 0, &self.staging, 0, 8 * u64::from(n));
+        for (first, set) in (0..self.n_steps).step_by(STEPS).zip(&self.sets) {
+            let count = 2 * STEPS.min(self.n_steps - first) as u32;
+            encoder.resolve_query_set(set, 0..count, &self.resolved, 16 * first as u64);
+        }
+        let n_bytes = 16 * self.n_steps as u64;
+        encoder.copy_buffer_to_buffer(&self.resolved, 0, &self.staging, 0, n_bytes);
         shared.queue.submit([encoder.finish()]);
         let period = f64::from(shared.queue.get_timestamp_period());
-        shared.read(&self.staging, 8 * u64::from(n), |bytes| {
+        shared.read(&self.staging, n_bytes, |bytes| {
             let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(bytes);
             let time = |it: &[u64]| it[1].checked_sub(it[0]).map(|ticks| ticks as f64 * period / 1e6);
             Ok(ticks.chunks_exact(2).map(time).collect())
@@ -88,9 +93,8 @@ pub(crate) fn peak(gpu: &Gpu) -> Result<Option<Peak>> {
         return Ok(None);
     }
     let n_flops = f64::from(1024 * 32);
-    let flops = fastest(gpu, FLOPS, 1, n_flops)?;
-    let bytes = fastest(gpu, COPY, 2, 32.0)?;
-    Ok(Some(Peak { flops, bytes, is_software: gpu.is_software() }))
+    let (flops, bytes) = (fastest(gpu, FLOPS, 1, n_flops)?, fastest(gpu, COPY, 2, 32.0)?);
+    Ok(flops.zip(bytes).map(|(flops, bytes)| Peak { flops, bytes, is_software: gpu.is_software() }))
 }
 
 /// Workgroups that are measured at most: of a copy, 128 MiB, which every device has in a buffer.
@@ -99,8 +103,8 @@ const MOST_GROUPS: u32 = 32768;
 /// Runs of a module take at least so many milliseconds, so that what a run costs by itself does not count.
 const LONG_ENOUGH: f64 = 0.5;
 
-/// The most amount in a second, of a module of which an invocation does so much.
-fn fastest(gpu: &Gpu, text: &str, n_buffers: usize, amount: f64) -> Result<f64> {
+/// The most amount in a second, of a module of which an invocation does so much; nothing where no time was told.
+fn fastest(gpu: &Gpu, text: &str, n_buffers: usize, amount: f64) -> Result<Option<f64>> {
     let shared = &gpu.shared;
     let pipeline = shared.pipeline(text, (0..n_buffers).map(|it| it == 0).collect());
     let mut n_groups = 256u32;
@@ -136,9 +140,10 @@ fn fastest(gpu: &Gpu, text: &str, n_buffers: usize, amount: f64) -> Result<f64> 
             pass.dispatch_workgroups(n_groups, 1, 1);
         }
         shared.queue.submit([encoder.finish()]);
-        let shortest = clock.times()?.into_iter().flatten().fold(f64::INFINITY, f64::min);
-        if shortest >= LONG_ENOUGH || n_groups == MOST_GROUPS {
-            return Ok(amount * n as f64 / (shortest.max(1e-6) / 1e3));
+        let times = clock.times()?.into_iter().flatten().filter(|it| *it > 0.0);
+        let shortest = times.reduce(f64::min);
+        if shortest.is_none_or(|it| it >= LONG_ENOUGH) || n_groups == MOST_GROUPS {
+            return Ok(shortest.map(|it| amount * n as f64 / (it / 1e3)));
         }
         n_groups = (4 * n_groups).min(MOST_GROUPS);
     }

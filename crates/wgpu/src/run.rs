@@ -30,8 +30,8 @@ pub(crate) struct PlanOnGpu {
     kept: Vec<BufferId>,
     /// Whether constants have changed on the device since they came down last.
     is_ahead: bool,
-    /// Whether the last run has ended. One that was stopped may have changed constants on the device alone.
-    has_ended: bool,
+    /// Whether the device was told steps of a run that has not ended: they may have changed constants there alone.
+    is_dirty: bool,
     /// What is told the device with the next submission.
     encoder: Option<wgpu::CommandEncoder>,
     /// Steps that it is told before anything else.
@@ -89,7 +89,7 @@ impl PlanOnGpu {
             versions,
             kept,
             is_ahead: false,
-            has_ended: true,
+            is_dirty: false,
             encoder: None,
             waiting: Vec::new(),
             clock: None,
@@ -111,6 +111,7 @@ impl PlanOnGpu {
     fn submit(&mut self) {
         self.flush();
         if let Some(encoder) = self.encoder.take() {
+            self.is_dirty = true;
             self.gpu.shared.queue.submit([encoder.finish()]);
         }
     }
@@ -172,15 +173,15 @@ impl PlanOnGpu {
     fn try_begin(&mut self, memory: &mut Memory<'_>) -> Result<()> {
         self.encoder = None;
         self.waiting.clear();
-        if !std::mem::replace(&mut self.has_ended, false) {
-            self.versions.fill(None);
-            self.check_kept()?;
+        if self.has_lost() {
+            return Err(lost(failed("a run that did not end has changed what the device kept")));
         }
-        let constants = self.program.constants.clone();
-        for (at, buffer) in constants.into_iter().enumerate() {
+        for (at, buffer) in self.program.constants.clone().into_iter().enumerate() {
             let version = memory(buffer)?.version();
-            if self.versions[at].replace(version) != Some(version) {
+            if self.versions[at] != Some(version) {
+                self.versions[at] = None;
                 self.upload(buffer, memory)?;
+                self.versions[at] = Some(version);
             }
         }
         if let Some(checks) = self.program.check_buffer {
@@ -237,49 +238,61 @@ impl PlanOnGpu {
     fn try_end(&mut self, memory: &mut Memory<'_>) -> Result<()> {
         self.check()?;
         for buffer in self.program.outputs.clone() {
-            match self.kept.contains(&buffer) {
-                true => self.is_ahead = true,
-                false => self.download(buffer, memory)?,
+            if !self.kept.contains(&buffer) {
+                self.download(buffer, memory)?;
+                self.note_version(buffer, memory)?;
             }
         }
         self.submit();
-        self.note_versions(memory)?;
-        self.has_ended = true;
+        self.is_ahead |= !self.kept.is_empty();
+        self.is_dirty = false;
         Ok(())
     }
 
-    /// What came down is what is there.
-    fn note_versions(&mut self, memory: &mut Memory<'_>) -> Result<()> {
-        for (version, buffer) in self.versions.iter_mut().zip(&self.program.constants) {
-            if self.program.outputs.contains(buffer) {
-                *version = Some(memory(*buffer)?.version());
-            }
+    /// A constant that came down is what is there.
+    fn note_version(&mut self, buffer: BufferId, memory: &mut Memory<'_>) -> Result<()> {
+        if let Some(at) = self.program.constants.iter().position(|it| *it == buffer) {
+            self.versions[at] = Some(memory(buffer)?.version());
         }
         Ok(())
     }
 
-    /// Refuses once to go on where a run that did not end has changed what the device kept.
-    fn check_kept(&mut self) -> Result<()> {
-        match std::mem::take(&mut self.is_ahead) {
-            true => Err(failed("a run that did not end has lost the program's own tensors")
-                .note("they are as they were when they came down last")),
-            false => Ok(()),
+    /// Trusts nothing that the device has of constants, where a run was told it and has not ended; says whether something is lost by that.
+    fn has_lost(&mut self) -> bool {
+        let is_dirty = std::mem::take(&mut self.is_dirty);
+        if is_dirty {
+            self.versions.fill(None);
         }
+        is_dirty && std::mem::take(&mut self.is_ahead)
     }
 
     fn try_release(&mut self, memory: &mut Memory<'_>) -> Result<()> {
-        if !self.has_ended {
-            return self.check_kept();
+        if self.has_lost() {
+            return Err(lost(failed("a run that did not end has changed what the device kept")));
         }
         if !self.is_ahead {
             return Ok(());
         }
-        self.has_ended = false;
-        self.kept.clone().into_iter().try_for_each(|it| self.download(it, memory))?;
+        for buffer in self.kept.clone() {
+            let at = self.program.constants.iter().position(|it| *it == buffer);
+            // What was written to memory meanwhile stays, and goes up before the next run.
+            if at.and_then(|it| self.versions[it]) == Some(memory(buffer)?.version()) {
+                self.download(buffer, memory)?;
+                self.note_version(buffer, memory)?;
+            }
+        }
         self.submit();
-        self.note_versions(memory)?;
-        (self.has_ended, self.is_ahead) = (true, false);
+        (self.is_dirty, self.is_ahead) = (false, false);
         Ok(())
+    }
+
+    /// Does something of a run, which tells what it has lost where it cannot go on.
+    fn in_run<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let result = self.guarded(body);
+        match result {
+            Err(problem) if self.has_lost() => Err(lost(problem)),
+            result => result,
+        }
     }
 
     /// Does something with the device, and tells what it refuses.
@@ -292,6 +305,11 @@ impl PlanOnGpu {
         }
         result
     }
+}
+
+/// What cannot go on, and what is lost by that.
+fn lost(problem: Diagnostic) -> Diagnostic {
+    problem.note("the program's own tensors that the device kept are as they were when they came down last")
 }
 
 fn encoder(device: &wgpu::Device) -> wgpu::CommandEncoder {
@@ -314,11 +332,11 @@ impl PlanDevice for PlanOnGpu {
     }
 
     fn step(&mut self, at: usize, memory: &mut Memory<'_>) -> Result<bool> {
-        self.guarded(|it| it.try_step(at, memory))
+        self.in_run(|it| it.try_step(at, memory))
     }
 
     fn end(&mut self, memory: &mut Memory<'_>) -> Result<()> {
-        self.guarded(|it| it.try_end(memory))
+        self.in_run(|it| it.try_end(memory))
     }
 
     fn keeps_state(&self) -> bool {
@@ -330,13 +348,15 @@ impl PlanDevice for PlanOnGpu {
     }
 
     fn set_timed(&mut self, is_timed: bool) {
-        self.clock = (is_timed && self.gpu.shared.has_clock).then(|| Clock::new(&self.gpu, self.steps.len()));
+        let is_timed = is_timed && self.gpu.shared.has_clock;
+        let clock = is_timed.then(|| self.gpu.shared.guarded(|| Clock::new(&self.gpu, self.steps.len())));
+        self.clock = clock.and_then(Result::ok);
     }
 
     fn step_times(&mut self) -> Vec<Option<f64>> {
         let is_done: Vec<bool> = self.steps.iter().map(|it| !it.is_empty()).collect();
         let times = self.clock.as_ref().map(|clock| self.gpu.shared.guarded(|| clock.times()));
-        // Who times steps is told what went wrong by the next run.
+        // Without them, the times are those until the steps were told.
         let times = times.and_then(|it| it.and_then(|it| it).ok()).unwrap_or_default();
         is_done.into_iter().zip(times).map(|(is_done, time)| time.filter(|_| is_done)).collect()
     }

@@ -12,6 +12,7 @@ mod extensions;
 mod files;
 mod guards;
 mod joint;
+mod kept_state;
 mod loops;
 mod mutations;
 mod opening;

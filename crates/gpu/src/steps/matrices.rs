@@ -43,11 +43,12 @@ pub(super) const BUSY: usize = 512;
 const WORTH: usize = 96;
 
 pub(super) fn tiled(cx: &mut Lowering<'_>, sizes: Sizes, access: Access<'_>) -> Lowered {
-    let Sizes { batch, m, n, .. } = sizes;
+    let Sizes { batch, m, n, k } = sizes;
     if batch * m * n == 0 {
         return Ok(Vec::new());
     }
-    if m < FEW_ROWS && n > ROW as usize && !access.is_along_terms[1] {
+    // Batches lie along one dimension of the workgroups, with their parts.
+    if m < FEW_ROWS && n > ROW as usize && !access.is_along_terms[1] && batch * (k / WORTH + 1) <= 65535 {
         return columns(cx, sizes, access);
     }
     if m < FEW_ROWS || n < FEW_ROWS {
@@ -58,7 +59,9 @@ pub(super) fn tiled(cx: &mut Lowering<'_>, sizes: Sizes, access: Access<'_>) -> 
 
 /// How the terms of an element are shared: a workgroup adds up so many, and there are so many parts.
 fn shared_terms(k: usize, n_groups: usize, multiple: usize) -> (usize, usize) {
-    let n_parts = (BUSY / n_groups.max(1)).min(k / WORTH).max(1);
+    // Two parts of few terms are not worth the dispatch that joins them.
+    let most = if k < 3 * WORTH { 1 } else { k / WORTH };
+    let n_parts = (BUSY / n_groups.max(1)).min(most).max(1);
     let own = k.div_ceil(n_parts).next_multiple_of(multiple).max(multiple);
     (own, k.div_ceil(own).max(1))
 }

@@ -502,6 +502,12 @@ pub(crate) fn fused() -> Vec<(&'static str, Plan)> {
         ("causal attention", attention(None, true, true)),
         ("attention with a mask", attention(Some(Float32), false, false)),
         ("attention with a mask of bools", attention(Some(Bool), false, true)),
+        ("attention of few keys", attention_of([5, 20, 12, 6], None, false, true)),
+        ("causal attention of few keys", attention_of([6, 6, 5, 16], None, true, false)),
+        ("a row of queries", attention_of([1, 200, 16, 16], None, false, false)),
+        ("a row of queries with a mask of bools", attention_of([1, 300, 9, 130], Some(Bool), false, true)),
+        ("a product of many terms", product([6, 400, 40], Activation::Silu)),
+        ("a product of many terms and few rows", product([2, 700, 70], Activation::Gelu)),
         ("a depthwise convolution", convolution(&[(12, 12, 3)])),
         ("a convolution in groups", convolution(&[(10, 2, 3)])),
         ("a pointwise convolution", convolution(&[(10, 1, 1)])),
@@ -601,11 +607,17 @@ fn pool(reduction: PoolReduction) -> Plan {
 }
 
 fn attention(mask: Option<DType>, is_causal: bool, is_safe: bool) -> Plan {
+    attention_of([9, 80, 8, 70], mask, is_causal, is_safe)
+}
+
+/// Of so many rows of queries, keys, features and values.
+fn attention_of([rows, keys, e, values]: [i64; 4], mask: Option<DType>, is_causal: bool, is_safe: bool) -> Plan {
     let mut build = Build::default();
-    let (query, key) = (build.input(Float32, &[2, 3, 9, 8]), build.strided(Float32, &[2, 3, 80, 8], &[640, 0, 8, 1]));
-    let value = build.strided(Float32, &[2, 3, 80, 70], &[0, 5600, 1, 80]);
-    let mask = mask.map(|dtype| build.strided(dtype, &[2, 3, 9, 80], &[0, 0, 80, 1]));
-    let result = build.result(Float32, &[2, 3, 9, 70]);
+    let query = build.input(Float32, &[2, 3, rows, e]);
+    let key = build.strided(Float32, &[2, 3, keys, e], &[keys * e, 0, e, 1]);
+    let value = build.strided(Float32, &[2, 3, keys, values], &[0, keys * values, 1, keys]);
+    let mask = mask.map(|dtype| build.strided(dtype, &[2, 3, rows, keys], &[0, 0, keys, 1]));
+    let result = build.result(Float32, &[2, 3, rows, values]);
     let (masked, scale) = (f64::NEG_INFINITY, 0.35);
     build.fused(Fused::Attention(Attention { query, key, value, mask, masked, is_causal, scale, is_safe, result }));
     build.finish()

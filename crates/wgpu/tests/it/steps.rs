@@ -143,7 +143,8 @@ fn terms_that_workgroups_share_are_all_added() {
 #[test]
 fn fused_steps_compute_what_the_kernels_compute() {
     for (name, plan) in fused() {
-        check(name, &plan, ["gather", "integers"].iter().any(|it| name.contains(it)).then_some(5));
+        let positions_below = ["gather", "integers"].iter().any(|it| name.contains(it)).then_some(5);
+        check_sums(name, &plan, positions_below, if name.contains("many terms") { 4.0 } else { 1.0 });
     }
 }
 
@@ -194,8 +195,8 @@ fn many_elements_are_all_computed() {
     );
 }
 
-/// A number of the program that each run makes larger by one, and gives.
-fn counter() -> (Plan, Storage) {
+/// A number of the program that each run makes larger by one, and gives, copied or taken at a position.
+fn counting(give: impl FnOnce(&mut Build, TensorId, TensorId)) -> (Plan, Storage) {
     let storage = Storage::from_bytes(&1f32.to_le_bytes()).unwrap();
     let mut build = Build::default();
     let buffer = build.plan.add_buffer(Buffer::Constant(storage.clone()));
@@ -207,8 +208,12 @@ fn counter() -> (Plan, Storage) {
     let code = vec![Instruction { op: "aten.add.Tensor".into(), args, dtype: DType::Float32 }];
     let outputs = vec![(Register(2), count)];
     build.fused(Fused::Loop(Loop { sizes: Dims::from_slice(&[1]), inputs: vec![count, one], code, outputs }));
-    build.plan.push("copy", Action::Copy { from: count, to: result });
+    give(&mut build, count, result);
     (build.finish(), storage)
+}
+
+fn counter() -> (Plan, Storage) {
+    counting(|build, from, to| build.plan.push("copy", Action::Copy { from, to }))
 }
 
 #[test]
@@ -247,13 +252,39 @@ fn what_a_device_keeps_comes_down_when_it_is_asked_for() {
     on_gpu.synchronize().unwrap();
     storage.write().unwrap().bytes_mut().copy_from_slice(&10f32.to_le_bytes());
     assert_eq!(counted(&mut on_gpu).unwrap(), 11.0);
-    // A run that does not end loses what was kept, and the next one says so.
+    // A run that is stopped before the device is told anything loses nothing.
     let executor = Executor::new(registry(), tracefx_cpu::kernels());
-    let stop = &mut |done, _| if done == 1 { Err(Diagnostic::new(Code::Stopped, "stopped")) } else { Ok(()) };
     let input = [Value::Tensor(one[0].clone())];
+    let stop = &mut |done, _| if done == 1 { Err(Diagnostic::new(Code::Stopped, "stopped")) } else { Ok(()) };
     assert_eq!(on_gpu.run(executor, &input, LOOP_STEPS, stop).unwrap_err().code(), Code::Stopped);
-    assert_eq!(counted(&mut on_gpu).unwrap_err().code(), Code::DeviceFailed);
-    assert_eq!(counted(&mut on_gpu).unwrap(), 11.0);
+    assert_eq!(counted(&mut on_gpu).unwrap(), 12.0);
+    // What is written to memory while the device is ahead stays there.
+    storage.write().unwrap().bytes_mut().copy_from_slice(&20f32.to_le_bytes());
+    on_gpu.synchronize().unwrap();
+    assert_eq!((in_memory(), counted(&mut on_gpu).unwrap()), (20.0, 21.0));
+}
+
+#[test]
+fn a_run_that_fails_says_that_what_was_kept_is_lost() {
+    let Some(gpu) = gpu() else { return };
+    let (plan, storage) = counting(|build, input, result| {
+        let index = build.input(DType::Int64, &[1]);
+        let op = "aten.embedding.default".into();
+        build.fused(Fused::Gather(Gather { op, input, dim: 0, index, is_wrapped: false, result }));
+    });
+    let on_gpu = gpu.clone().keeping_state().prepare(&plan, registry()).unwrap();
+    let mut on_gpu = bound(&plan, None).with_device(on_gpu);
+    let one = Tensor::from_slice(&[1f32], &[1]).unwrap();
+    let mut counted = |position: i64| {
+        let inputs = [one.clone(), Tensor::from_slice(&[position], &[1]).unwrap()];
+        run(&mut on_gpu, &inputs).map(|it| numbers(&it[0])[0])
+    };
+    assert_eq!([counted(0).unwrap(), counted(0).unwrap()], [2.0, 3.0]);
+    let problem = counted(7).unwrap_err();
+    assert_eq!(problem.code(), Code::IndexOutOfRange);
+    assert!(problem.notes().iter().any(|it| it.contains("as they were when they came down last")), "{problem}");
+    assert_eq!(*storage.read().bytes(), 1f32.to_le_bytes());
+    assert_eq!(counted(0).unwrap(), 2.0);
 }
 
 #[test]
