@@ -5,10 +5,11 @@ import { promisify } from "node:util";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type * as tracefx from "../../ts/src/index.ts";
-import type { PlanOnGpu } from "../../ts/src/gpu/plan.ts";
+import type { PlanOnGpu, RunCounts } from "../../ts/src/gpu/plan.ts";
 import { gpuPage } from "./gpu.mjs";
+import type { counter } from "./gpuCounter.mjs";
 
-declare const probe: typeof tracefx & { PlanOnGpu: { prototype: PlanOnGpu } };
+declare const probe: typeof tracefx & { PlanOnGpu: { prototype: PlanOnGpu }; counter: typeof counter };
 
 const PATIENCE = 120_000;
 const PROGRAMS = "/tests/fixtures/programs";
@@ -64,10 +65,13 @@ test(
         await tensors("digits_cnn/expected.safetensors"),
       ];
       const module = digits.module({ device: "gpu" });
+      const sinceLast = probe.counter();
       const counts = [];
+      const told = [];
       let far = 0;
       for (let round = 0; round < 3; round++) {
         const [output] = (await module.runFlatAsync([inputs.get("in0")])) as tracefx.Tensor[];
+        told.push(sinceLast());
         const [got, want] = [output?.data, expected.get("out0")?.data] as Float32Array[];
         far = Math.max(far, ...Array.from(want as Float32Array, (it, at) => Math.abs(it - (got?.[at] ?? Number.NaN))));
         counts.push(plans.at(-1)?.counts);
@@ -76,6 +80,7 @@ test(
       return {
         far,
         counts,
+        told,
         onCpu: plans.at(-1)?.program.steps.filter(({ work }) => "cpu" in work).length,
         same: new Set(plans.slice(-3)).size,
       };
@@ -84,6 +89,8 @@ test(
     expect(found.onCpu).toBe(0);
     expect(found.same).toBe(1);
     for (const it of found.counts) expect(it).toMatchObject({ submissions: 1, readbacks: 1 });
+    // What it says of itself is what WebGPU was told.
+    for (const [at, it] of found.told.entries()) expect(it).toMatchObject(found.counts[at] as RunCounts);
     // The weights stay.
     expect(found.counts[1]?.bytesUp).toBeLessThan(found.counts[0]?.bytesUp as number);
     expect(found.counts[2]?.bytesUp).toBe(found.counts[1]?.bytesUp);

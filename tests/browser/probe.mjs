@@ -2,5 +2,6 @@
 import { call } from "../../ts/dist/engine/engine.js";
 import { PlanOnGpu } from "../../ts/dist/gpu/plan.js";
 import * as tracefx from "../../ts/dist/index.js";
+import { counter } from "./gpuCounter.mjs";
 
-Object.assign(globalThis, { probe: { ...tracefx, call, PlanOnGpu } });
+Object.assign(globalThis, { probe: { ...tracefx, call, PlanOnGpu, counter } });
