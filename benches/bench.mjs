@@ -14,20 +14,15 @@
  * @module
  */
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { ENGINES } from "./engines/engines.mjs";
 import { buildRustPeers } from "./engines/rust.mjs";
+import { installPeers, MODEL_FOLDER, makeModels, PEER_FOLDER, toleranceOf } from "./workloads.mjs";
 
-const PEERS = [
-  "onnxruntime-node@1.30.0",
-  "onnxruntime-web@1.30.0",
-  "@tensorflow/tfjs-core@4.22.0",
-  "@tensorflow/tfjs-backend-wasm@4.22.0",
-];
 /** Kernels, models, and steps of decoding; `models.py` says what they are. */
 const KERNELS = [
   "mm512",
@@ -69,10 +64,6 @@ const ONLY = {
 };
 /** Engines with one thread here. */
 const SINGLE = ["tract"];
-/** The largest difference from PyTorch's numbers, which are of the order of one to a hundred. */
-const TOLERANCE = 5e-3;
-/** The same in float16. */
-const TOLERANCE_OF_HALVES = 5e-2;
 
 const { values } = parseArgs({
   options: {
@@ -86,7 +77,6 @@ const { values } = parseArgs({
   },
 });
 const path = (/** @type {string} */ name) => fileURLToPath(new URL(name, import.meta.url));
-const [models, peers] = [path("../target/bench/models"), path("../target/bench/peers")];
 
 /** @typedef {{ ms: number, load: number, memory: number | undefined }} Best */
 
@@ -140,27 +130,14 @@ function prepare() {
   const unknown = engines.filter((it) => !(it in ENGINES));
   if (unknown.length > 0)
     throw new Error(`there is no engine ${unknown.join(", ")}: ${Object.keys(ENGINES).join(", ")}`);
-  const missing = [...new Set([...workloads, "mm1024"])].filter(
-    (name) => !existsSync(join(models, `${name}.expected.safetensors`)),
-  );
-  if (missing.length > 0) {
-    execFileSync(values.python, [path("models.py"), models, ...missing], { stdio: ["ignore", "inherit", "ignore"] });
-  }
-  if (!existsSync(join(peers, "node_modules/@tensorflow/tfjs-backend-wasm"))) {
-    mkdirSync(peers, { recursive: true });
-    if (!existsSync(join(peers, "package.json"))) writeFileSync(join(peers, "package.json"), "{}");
-    // The scripts of onnxruntime-node download libraries for GPUs.
-    execFileSync("npm", ["install", "--ignore-scripts", "--no-audit", "--no-fund", ...PEERS], {
-      cwd: peers,
-      stdio: "inherit",
-    });
-  }
+  makeModels(values.python, [...new Set([...workloads, "mm1024"])]);
+  installPeers();
   if (engines.includes("tract") || engines.includes("rten")) buildRustPeers();
 }
 
 /** Multiplications and additions of a call. */
 function flopsOf(/** @type {string} */ name) {
-  const base = join(models, name);
+  const base = join(MODEL_FOLDER, name);
   const args = ["--json", "explain", `${base}.pt2`, "--inputs", `${base}.inputs.safetensors`];
   const printed = execFileSync(path("../target/release/tracefx"), args, { encoding: "utf8", maxBuffer: 1 << 28 });
   /** @type {{ flops: number }[]} */
@@ -180,12 +157,19 @@ function measured(name, able, n) {
   const failed = new Set();
   for (let round = 0; round < Number(values.rounds); round++) {
     for (const engine of able.filter((it) => !failed.has(it))) {
-      const args = [path("measure.mjs"), engine, join(models, name), n, values.seconds, peers, values.python];
+      const args = [
+        path("measure.mjs"),
+        engine,
+        join(MODEL_FOLDER, name),
+        n,
+        values.seconds,
+        PEER_FOLDER,
+        values.python,
+      ];
       try {
         const output = execFileSync(process.execPath, args, { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
         const { difference, ...found } = JSON.parse(output.trim().split("\n").at(-1) ?? "");
-        const tolerance = name.includes("16_") ? TOLERANCE_OF_HALVES : TOLERANCE;
-        if (!(difference <= tolerance)) throw new Error(`it is off by ${difference}`);
+        if (!(difference <= toleranceOf(name))) throw new Error(`it is off by ${difference}`);
         const before = best.get(engine) ?? found;
         const least = (/** @type {keyof Best} */ it) => Math.min(before[it], found[it]);
         best.set(engine, {

@@ -11,6 +11,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readSafetensors } from "../ts/dist/index.js";
+import { differenceOf } from "./engines/difference.mjs";
 import { ENGINES } from "./engines/engines.mjs";
 
 const [engine = "", base = "", threads = "1", seconds = "1", peers = ".", python = "python3"] = process.argv.slice(2);
@@ -22,14 +23,7 @@ try {
   const { output, ...measured } = await measure(request);
   const wanted = readSafetensors(readFileSync(`${base}.expected.safetensors`)).tensors.get("out0")?.data;
   if (wanted === undefined) throw new Error(`${base} has no expected output`);
-  if (output.length !== wanted.length) throw new Error(`${output.length} numbers instead of ${wanted.length}`);
-  let difference = 0;
-  for (let at = 0; at < wanted.length; at++) {
-    const off = Math.abs(Number(output[at]) - Number(wanted[at]));
-    // What is no number is wrong, too.
-    if (!(off <= difference)) difference = Number.isNaN(off) ? Number.POSITIVE_INFINITY : off;
-  }
-  console.log(JSON.stringify({ ...measured, difference }));
+  console.log(JSON.stringify({ ...measured, difference: differenceOf(output, wanted) }));
 } finally {
   rmSync(scratch, { recursive: true });
 }
