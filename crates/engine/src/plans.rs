@@ -248,7 +248,8 @@ impl Plans {
     ) -> Option<T> {
         let mut plans = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let at = position(&plans, inputs)?;
-        plans[at].idle.last_mut().and_then(BoundPlan::device).map(|it| ask(it))
+        let device = plans[at].idle.last_mut().and_then(BoundPlan::device)?;
+        Some(ask(device))
     }
 
     /// The plan for these inputs, if there is one.

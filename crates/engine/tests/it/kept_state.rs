@@ -84,7 +84,7 @@ fn program(x: &Value<Tensor>) -> ExportedProgram {
     let mut module = GraphModule::new(graph);
     let tensor = Tensor::from_slice(&[0f32], &[1]).unwrap();
     module.set_attribute("count", Attribute::Tensor { tensor, kind: TensorKind::Buffer });
-    Library::default().export(&module, &[x.clone()]).unwrap()
+    Library::default().export(&module, std::slice::from_ref(x)).unwrap()
 }
 
 fn first(value: &Tensor) -> f32 {
