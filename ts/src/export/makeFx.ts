@@ -11,7 +11,7 @@ import { recordingOperators } from "../engine/recorder.ts";
 import { tensorVal } from "../engine/tensorMetadata.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
 import { PyTreeCodeGen } from "../graph/codegen/pytree.ts";
-import { SymExpr, type Val } from "../graph/val.ts";
+import { SymExpr, TensorMeta, type Val } from "../graph/val.ts";
 import { Module, unboundForwardOf } from "../nn/module.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { functionSignature } from "../trace/analysis/signature.ts";
@@ -36,7 +36,7 @@ export type DecompositionTable =
 export interface MakeFxOptions {
   /** What stands for operators: a function is called with the arguments of the overload, and `undefined` declines. */
   readonly decompositionTable?: DecompositionTable;
-  /** `"real"`, the default, and `"fake"` know all sizes; with `"symbolic"` those of the inputs are symbols but for 0 and 1. */
+  /** `"real"`, the default, and `"fake"` know all sizes; with `"symbolic"` those of the inputs are symbols but for 0 and 1, and equal ones are one. */
   readonly tracingMode?: "real" | "fake" | "symbolic";
   /** Whether the graph is what comes before autograd and autocast: composite operators stay, and contexts are recorded. */
   readonly preDispatch?: boolean;
@@ -143,6 +143,7 @@ export function traced(
   const given = args.map((it) => treeFlatten(it));
   const leaves = given.flatMap(([values]) => values);
   using shapes = new ShapeSession(leaves.map((value, at) => inputOf(value, at, settings.mode)));
+  if (settings.mode === "symbolic") unifyEqualSizes(shapes);
   const inputs = new ArgumentInputs(names, given, shapes.values, argumentsOf);
   const tracer = new MakeFxTracer(shapes, (it) => inputs.create(it), settings);
   const graph = recordingOperators(undefined, () => withoutModes(() => tracer.trace(callable(f))));
@@ -170,6 +171,19 @@ function inputOf(value: unknown, at: number, mode: MakeFxSettings["mode"]) {
   const isWhole = typeof value === "number" && Number.isInteger(value);
   const sizes = value instanceof Tensor ? value.shape : isWhole ? [value] : [];
   return { source, value: known, dims: sizes.map((it) => (Number(it) < 2 ? null : Dim.AUTO)) };
+}
+
+/** Takes sizes that are equal in the examples for one symbol, as PyTorch does (`duck_shape`). */
+function unifyEqualSizes(shapes: ShapeSession): void {
+  const symbols = new Map<unknown, SymExpr>();
+  const sizes = shapes.values.flatMap((it) => (it instanceof TensorMeta ? it.sizes : it));
+  for (const size of sizes) {
+    if (!(size instanceof SymExpr)) continue;
+    const hint = shapes.hint(size);
+    const first = symbols.get(hint);
+    if (first === undefined) symbols.set(hint, size);
+    else shapes.check(shapes.call("operator.eq", [first, size]) as SymExpr | boolean);
+  }
 }
 
 /** A placeholder for each leaf of the arguments. */
