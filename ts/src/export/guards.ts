@@ -12,15 +12,22 @@ import { tuple } from "../graph/args.ts";
 import { parseExpression } from "../graph/expression.ts";
 import { Graph } from "../graph/graph.ts";
 import { fxPlaceholderVals } from "../graph/symbols.ts";
+import { valueOfExpression } from "../graph/symints.ts";
 import { SymExpr, type SymInt, TensorMeta } from "../graph/val.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { ExportedProgram } from "./exportedProgram.ts";
 import { partsOf } from "./ofGraphModule.ts";
-import type { SessionResult } from "./shapes.ts";
+import { type SessionResult, ShapeSession } from "./shapes.ts";
 
 /** What a trace found out about its inputs. */
 type Known = Pick<SessionResult, "guards" | "rangeConstraints">;
+
+/** A leaf of the inputs of a module. */
+type Input = Tensor | number;
+
+/** What a trace knows of a number, and what it is of an input. */
+type Pair = readonly [known: SymInt, value: number];
 
 const known = new WeakMap<GraphModule, Known>();
 
@@ -36,12 +43,13 @@ export function noteGuards(gm: GraphModule, { guards, rangeConstraints }: Known)
 
 /** How {@link evalGuards} compares. */
 export interface EvalGuardsOptions {
-  /** Whether sizes that are no symbols may be others; they may where nothing is said. */
+  /** Whether sizes, strides and offsets that are no symbols may be others; they may where nothing is said. */
   readonly ignoreStatic?: boolean;
 }
 
 /**
- * Whether a module that `makeFx` traced with symbolic sizes holds for other inputs, too: `eval_guards`.
+ * Whether a module that `makeFx` traced with symbolic sizes holds for other inputs, too: `eval_guards`. Sizes, strides and offsets are
+ * compared, and what the trace decided by them; dtypes are not, as in PyTorch. Sizes of 0 and 1 are no value of a symbol.
  *
  * @example
  * ```ts
@@ -49,15 +57,88 @@ export interface EvalGuardsOptions {
  * evalGuards(gm, [torch.ones(5, 3)]); // true, unless f decided something by the 4
  * ```
  */
-export function evalGuards(gm: GraphModule, args: readonly Tensor[], options: EvalGuardsOptions = {}): boolean {
-  const { guards, rangeConstraints } = guardsOf("evalGuards", gm, args);
+export function evalGuards(gm: GraphModule, args: readonly Input[], options: EvalGuardsOptions = {}): boolean {
+  const found = guardsOf("evalGuards", gm, args);
   checkOptions("evalGuards", options, ["ignoreStatic"]);
   const { ignoreStatic = true } = options;
+  const pairs = pairsOf(gm, args);
+  return pairs !== undefined && layoutsHold(pairs, found, ignoreStatic) && guardsHold(gm, args, found);
+}
+
+/**
+ * What the symbols of a module's inputs are for these inputs: `bind_symbols`. Symbols that are no size, stride or offset by themselves
+ * are left out.
+ *
+ * @example
+ * ```ts
+ * bindSymbols(gm, [torch.ones(5, 3)]); // Map { "s77" => 5 }
+ * ```
+ */
+export function bindSymbols(gm: GraphModule, args: readonly Input[]): Map<string, number> {
+  guardsOf("bindSymbols", gm, args);
+  const res = new Map<string, number>();
+  for (const [known, value] of pairsOf(gm, args) ?? []) {
+    const name = symbolOf(known);
+    if (name === undefined) continue;
+    const bound = res.get(name) ?? value;
+    if (bound !== value) {
+      throw fxError("AssertionFailed", `the symbol ${name} is ${bound} of one input and ${value} of another`);
+    }
+    res.set(name, value);
+  }
+  return res;
+}
+
+/** The numbers of the inputs of the trace, each with that of the inputs that are given; undefined where these have other dimensions. */
+function pairsOf(gm: GraphModule, args: readonly Input[]): Pair[] | undefined {
+  const res: Pair[] = [];
+  for (const [at, val] of fxPlaceholderVals(gm).entries()) {
+    const [all, given] = [numbersOf(val), numbersOf(valOf(args[at] as Input))];
+    if (all.length !== given.length) return undefined;
+    for (const [place, known] of all.entries()) res.push([known, Number(given[place])]);
+  }
+  return res;
+}
+
+/** The sizes, the strides and the offset of a tensor; a number by itself. */
+function numbersOf(val: unknown): SymInt[] {
+  if (val instanceof TensorMeta) return [...val.sizes, ...val.strides, val.storageOffset];
+  return val instanceof SymExpr || typeof val === "number" ? [val] : [];
+}
+
+function symbolOf(known: SymInt): string | undefined {
+  const expression = known instanceof SymExpr ? parseExpression(known) : undefined;
+  return expression?.kind === "symbol" ? expression.name : undefined;
+}
+
+/** Whether sizes, strides and offsets are what the trace has for them, and symbols in the ranges that it was made for. */
+function layoutsHold(pairs: readonly Pair[], { rangeConstraints }: Known, ignoreStatic: boolean): boolean {
+  const symbols = new Map<string, number>();
+  for (const [known, value] of pairs) {
+    const name = symbolOf(known);
+    if (name !== undefined && !symbols.has(name)) symbols.set(name, value);
+  }
+  using session = new ShapeSession([]);
+  const isAsKnown = ([known, value]: Pair): boolean =>
+    known instanceof SymExpr
+      ? valueOfExpression(parseExpression(known), symbols, (name, given) => session.call(name, given)) === value
+      : ignoreStatic || Number(known) === value;
+  const isWithin = ([name, value]: [string, number]): boolean => {
+    const { min = -Infinity, max = Infinity } = rangeConstraints.get(name) ?? {};
+    return min <= value && value <= max;
+  };
+  return pairs.every(isAsKnown) && [...symbols].every(isWithin);
+}
+
+/** Whether the conditions hold that the trace took to: the engine asks them of a program that does nothing else. */
+function guardsHold(gm: GraphModule, args: readonly Input[], { guards, rangeConstraints }: Known): boolean {
+  if (guards.length === 0) return true;
   const graph = new Graph();
   for (const [at, val] of fxPlaceholderVals(gm).entries()) {
-    const input = graph.placeholder(`t${at}`);
-    const given = tensorVal(args[at] as Tensor);
-    input.meta.set("val", val instanceof TensorMeta && ignoreStatic ? withGiven(val, given) : val);
+    const given = valOf(args[at] as Input);
+    graph
+      .placeholder(`t${at}`)
+      .meta.set("val", val instanceof TensorMeta ? withSymbols(given as TensorMeta, val) : val);
   }
   graph.output(tuple());
   const parts = partsOf(GraphModule.ofGraph(graph, "Inputs"));
@@ -71,58 +152,23 @@ export function evalGuards(gm: GraphModule, args: readonly Tensor[], options: Ev
   }
 }
 
-/**
- * What the symbols of a module's inputs are for these inputs: `bind_symbols`. Symbols that are no size, stride or offset by themselves
- * are left out.
- *
- * @example
- * ```ts
- * bindSymbols(gm, [torch.ones(5, 3)]); // Map { "s77" => 5 }
- * ```
- */
-export function bindSymbols(gm: GraphModule, args: readonly Tensor[]): Map<string, number> {
-  guardsOf("bindSymbols", gm, args);
-  const res = new Map<string, number>();
-  const bind = (size: SymInt, value: SymInt): void => {
-    const symbol = size instanceof SymExpr ? parseExpression(size) : undefined;
-    if (symbol?.kind !== "symbol") return;
-    const bound = res.get(symbol.name);
-    if (bound !== undefined && bound !== Number(value)) {
-      throw fxError("AssertionFailed", `the symbol ${symbol.name} is ${bound} of one input and ${value} of another`);
-    }
-    res.set(symbol.name, Number(value));
-  };
-  for (const [at, val] of fxPlaceholderVals(gm).entries()) {
-    if (!(val instanceof TensorMeta)) continue;
-    const given = tensorVal(args[at] as Tensor);
-    for (const [dim, size] of val.sizes.entries()) bind(size, given.sizes[dim] as SymInt);
-    for (const [dim, stride] of val.strides.entries()) bind(stride, given.strides[dim] as SymInt);
-    bind(val.storageOffset, given.storageOffset);
-  }
-  return res;
+/** The tensor that is given, with the symbols that the trace has for its sizes. */
+function withSymbols(given: TensorMeta, { sizes }: TensorMeta): TensorMeta {
+  const symbolic = given.sizes.map((it, at) => (sizes[at] instanceof SymExpr ? sizes[at] : it));
+  return new TensorMeta({ ...given, sizes: symbolic });
 }
 
-/** What is known of a tensor, where sizes and strides that are known are those of the one that is given. */
-function withGiven(val: TensorMeta, given: TensorMeta): TensorMeta {
-  if (val.sizes.length !== given.sizes.length) return val;
-  return new TensorMeta({
-    ...val,
-    sizes: symbolicElse(val.sizes, given.sizes),
-    strides: symbolicElse(val.strides, given.strides),
-  });
+function valOf(input: Input): TensorMeta | number {
+  return input instanceof Tensor ? tensorVal(input) : input;
 }
 
-function symbolicElse(all: readonly SymInt[], others: readonly SymInt[]): SymInt[] {
-  return all.map((it, at) => (it instanceof SymExpr ? it : (others[at] as SymInt)));
-}
-
-function guardsOf(what: string, gm: GraphModule, args: readonly Tensor[]): Known {
+function guardsOf(what: string, gm: GraphModule, args: readonly Input[]): Known {
   checkGraphModule(what, gm);
   checkList(what, "args", args);
   checkGiven(
     what,
-    args.every((it) => it instanceof Tensor),
-    "tensors",
+    args.every((it) => it instanceof Tensor || typeof it === "number"),
+    "tensors and numbers",
   );
   const found = known.get(gm);
   if (found === undefined) {
@@ -130,7 +176,17 @@ function guardsOf(what: string, gm: GraphModule, args: readonly Tensor[]): Known
       help: 'makeFx(fn, { tracingMode: "symbolic" })(x) gives one',
     });
   }
-  const count = fxPlaceholderVals(gm).length;
-  if (count === args.length) return found;
-  throw fxError("InputCount", `the module takes ${count} inputs, and ${args.length} are given`);
+  const vals = fxPlaceholderVals(gm);
+  if (vals.length !== args.length) {
+    throw fxError("InputCount", `the module takes ${vals.length} inputs, and ${args.length} are given`);
+  }
+  for (const [at, val] of vals.entries()) {
+    const isTensor = val instanceof TensorMeta;
+    if (isTensor === args[at] instanceof Tensor) continue;
+    throw fxError(
+      "InputType",
+      `input ${at} is ${isTensor ? "a tensor" : "a number"}, and another kind of value is given`,
+    );
+  }
+  return found;
 }

@@ -7,9 +7,11 @@ import { checkGraphModule } from "../rewrite/checks.ts";
 import { fxError, GraphError } from "../base/errors.ts";
 import { type Arg, isInt, isNode, tuple } from "../graph/args.ts";
 import { CodeGen } from "../graph/codegen/codegen.ts";
+import { kindOfExpression } from "../graph/expression.ts";
 import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
+import { SymExpr } from "../graph/val.ts";
 import { Dict, Float, List, Tuple } from "../base/values.ts";
 import type { Attribute } from "../nn/module.ts";
 import { ExportedProgram } from "./exportedProgram.ts";
@@ -25,7 +27,7 @@ const LEAF: TreeSpec = { type: undefined, context: undefined, children: [] };
 
 /**
  * A graph module as an exported program. Every call in its graph must be one of an operator (`torch.ops.…`) or
- * `operator.getitem`, and all inputs tensors; parameters, buffers and constants become inputs of the program, as
+ * `operator.getitem`, and all inputs tensors, or ints that are symbols as `meta.val`; parameters, buffers and constants become inputs of the program, as
  * `torch.export` has them.
  *
  * `programOf(gm).toFxg()` is a file that the command and Rust run; `programOf(gm).module()` holds a copy of the state. To run a graph module fast, whatever
@@ -161,8 +163,10 @@ function obstacleOf({ op, target, args }: Node): string | undefined {
   }
 }
 
-function argumentOf({ name }: Node): Argument {
-  return { type: "tensor", name };
+function argumentOf({ name, meta }: Node): Argument {
+  const val = meta.get("val");
+  const isSymInt = val instanceof SymExpr && kindOfExpression(val) === "int";
+  return { type: isSymInt ? "symInt" : "tensor", name };
 }
 
 function outputSpec(leaf: Arg): OutputSpec {

@@ -247,6 +247,47 @@ describe("a session", () => {
   });
 });
 
+describe("the guards of makeFx", () => {
+  const next = makeFx((x: Tensor) => x.add(1), { tracingMode: "symbolic" });
+
+  test.each([
+    ["another size", torch.ones, [5, 3], true],
+    ["a size of 1", torch.ones, [1, 3], false],
+    ["a size of 0", torch.ones, [0, 3], false],
+    ["another layout", (size: number[]) => torch.ones(size).t(), [3, 5], false],
+    ["another dtype", (size: number[]) => torch.ones(size, { dtype: "int64" }), [5, 3], true],
+    ["another rank", torch.ones, [5], false],
+  ] as const)("%s", (_, make, sizes, holds) => {
+    const given = (make as (size: readonly number[]) => Tensor)(sizes);
+    expect(evalGuards(next(torch.ones(4, 3)), [given])).toBe(holds);
+  });
+
+  test("say that sizes are equal that were, of ints, too", () => {
+    const gm = next(torch.ones(4, 4));
+    expect([evalGuards(gm, [torch.ones(5, 5)]), evalGuards(gm, [torch.ones(5, 6)])]).toEqual([true, false]);
+    const [first, second] = (gm.graph.nodes.at(0)?.meta.get("val") as TensorMeta).sizes.map(String);
+    expect(first).toBe(second);
+    const scaled = makeFx((x: Tensor, n: number) => x.mul(n), { tracingMode: "symbolic" })(torch.ones(4, 3), 4);
+    const holds = (rows: number, n: number): boolean => evalGuards(scaled, [torch.ones(rows, 3), n]);
+    expect([holds(5, 5), holds(5, 6), holds(6, 6)]).toEqual([true, false, true]);
+    expect([...bindSymbols(scaled, [torch.ones(5, 3), 5]).values()]).toEqual([5, 3]);
+    expect(() => evalGuards(scaled, [5, torch.ones(5, 3)])).toThrow("input 0 is a tensor");
+  });
+
+  test("static sizes are compared where that is asked for", () => {
+    const gm = next(torch.ones(4, 1));
+    const holds = (sizes: number[], ignoreStatic: boolean): boolean =>
+      evalGuards(gm, [torch.ones(sizes)], { ignoreStatic });
+    expect([holds([5, 3], true), holds([5, 3], false), holds([5, 1], false)]).toEqual([true, false, true]);
+  });
+
+  test("a size that the function decided is no static one", () => {
+    const f = (x: Tensor): Tensor => (guard(operator.eq(x.size(0), 4)) ? x.sin() : x.cos());
+    const gm = makeFx(f, { tracingMode: "symbolic" })(torch.ones(4, 3));
+    expect([evalGuards(gm, [torch.ones(4, 5)]), evalGuards(gm, [torch.ones(5, 3)])]).toEqual([true, false]);
+  });
+});
+
 test("checkConsistent takes sizes to be equal", () => {
   const forward = (x: Tensor): Tensor => {
     const nonzero = x.nonzero().size(0);
