@@ -10,8 +10,10 @@ import { formatTensorMeta } from "../graph/shapes.ts";
 import { TensorMeta } from "../graph/val.ts";
 import type { ShapeSession } from "./shapes.ts";
 
+const NAMES = ["ShapeSession", "infer", "decide", "check"] as const;
+
 /** The methods of a session that change what it knows. */
-export type ShapeEventName = "ShapeSession" | "infer" | "decide" | "check";
+export type ShapeEventName = (typeof NAMES)[number];
 
 /**
  * A call that changed what a session knows, or the one that made it: `ShapeEnvEvent`.
@@ -31,6 +33,7 @@ export class ShapeEnvEvent {
 
   /** For sessions only, which note their calls. */
   constructor(name: ShapeEventName, args: readonly unknown[], make?: () => ShapeSession) {
+    checkGiven("ShapeEnvEvent", NAMES.includes(name), `one of ${NAMES.join(", ")} as its name`);
     checkList("ShapeEnvEvent", "args", args);
     this.name = name;
     this.args = args;
@@ -80,7 +83,7 @@ export class ShapeEnvEvent {
 export function replayShapeEnvEvents(events: readonly ShapeEnvEvent[]): ShapeSession {
   checkList("replayShapeEnvEvents", "the events", events);
   const [first, ...others] = events;
-  const isWhole = first instanceof ShapeEnvEvent && first.name === "ShapeSession";
+  const isWhole = events.every((it) => it instanceof ShapeEnvEvent) && first?.name === "ShapeSession";
   checkGiven("replayShapeEnvEvents", isWhole, "events, the first of which makes a session", "give session.events");
   const res = first?.run() as ShapeSession;
   for (const it of others) it.run(res);

@@ -81,11 +81,9 @@ export class ShapeSession implements Disposable {
   readonly values: readonly Val[];
   #engine: EngineShapes;
   readonly #events: ShapeEnvEvent[] = [];
-  /** Of a frozen session, what it knew then. */
-  #frozen: EngineShapes | undefined;
-  #areAssertsFrozen = false;
-  /** The state that no call may change now. */
-  #watched: string | undefined;
+  #isFrozen = false;
+  /** Whether a call that would guard or assert something is refused now. */
+  #isWatched = false;
 
   /** @throws {@link ExportError} where an example is not what is said of it. */
   constructor(inputs: readonly SessionInput[]) {
@@ -156,8 +154,6 @@ export class ShapeSession implements Disposable {
     if (message !== undefined) checkText("ShapeSession.check", "the message", message);
     if (condition === false) throw fxError("AssertionFailed", message ?? "Expected cond to be True, but got False");
     checkExpression("ShapeSession.check", condition);
-    // What only data tells is asserted by the program.
-    if (this.#areAssertsFrozen && this.hint(condition) === undefined) return;
     this.#noted("check", [condition, message, place], () => this.#engine.check(condition, message, place));
   }
 
@@ -178,7 +174,7 @@ export class ShapeSession implements Disposable {
 
   /** A condition that only data tells: `create_unbacked_symbool`. */
   createUnbackedSymbool(): SymExpr {
-    return this.call("operator.eq", [this.createUnbackedSymint(), 1]) as SymExpr;
+    return this.#unbacked("bool");
   }
 
   /** Whether an expression is a symbol that only data tells: `is_unbacked_symint`. */
@@ -200,7 +196,7 @@ export class ShapeSession implements Disposable {
     const [engine, count] = [this.#engine, this.#events.length];
     this.#engine = this.#copy();
     try {
-      return body();
+      return atOnce("suppressGuards", body());
     } finally {
       this.#engine[Symbol.dispose]();
       this.#engine = engine;
@@ -209,7 +205,7 @@ export class ShapeSession implements Disposable {
   }
 
   /**
-   * Runs `body`, and refuses what would guard something: `error_on_new_guards`.
+   * Runs `body`, and refuses what would guard something, or make the program assert it: `error_on_new_guards`.
    *
    * @example
    * ```ts
@@ -219,30 +215,18 @@ export class ShapeSession implements Disposable {
    */
   errorOnNewGuards<T>(body: () => T): T {
     checkFunction("errorOnNewGuards", "the body", body);
-    const [engine, watched, count] = [this.#engine, this.#watched, this.#events.length];
-    this.#engine = this.#copy();
-    this.#watched = inputGuards(this.#engine);
+    const isWatched = this.#isWatched;
+    this.#isWatched = true;
     try {
-      return body();
+      return atOnce("errorOnNewGuards", body());
     } finally {
-      this.#engine[Symbol.dispose]();
-      this.#engine = engine;
-      this.#watched = watched;
-      // What was asked there guards nothing, and the numbers that it made stay.
-      for (const it of this.#events.splice(count)) it.run(this);
+      this.#isWatched = isWatched;
     }
   }
 
-  /** From here on decisions by the examples guard nothing: `freeze`. */
+  /** From here on decisions by the examples guard nothing: `freeze`. What only data tells is asserted by the program all the same. */
   freeze(): void {
-    if (this.#frozen !== undefined) return;
-    this.#frozen = this.#engine;
-    this.#engine = this.#copy();
-  }
-
-  /** From here on nothing is added to what the program asserts of data: `freeze_runtime_asserts`. */
-  freezeRuntimeAsserts(): void {
-    this.#areAssertsFrozen = true;
+    this.#isFrozen = true;
   }
 
   /** Refuses a session that knows something else: `check_equal`. */
@@ -262,7 +246,7 @@ export class ShapeSession implements Disposable {
    * @throws {@link ExportError} where that is not the same, with PyTorch's suggestions.
    */
   finish(): SessionResult {
-    const engine = this.#frozen ?? this.#engine;
+    const engine = this.#engine;
     const { ranges, guards, assertions } = engine.finish();
     return {
       rangeConstraints: new Map(
@@ -288,23 +272,47 @@ export class ShapeSession implements Disposable {
 
   [Symbol.dispose](): void {
     this.#engine[Symbol.dispose]();
-    this.#frozen?.[Symbol.dispose]();
   }
 
   /** Asks the engine, and notes that; what it refuses is not noted. */
   #noted<T>(name: ShapeEventName, args: readonly unknown[], ask: () => T): T {
     const event = new ShapeEnvEvent(name, args);
+    const before = this.#isWatched || this.#isFrozen ? new Commitments(this.#engine) : undefined;
     const res = ask();
-    const watched = this.#watched;
-    if (watched !== undefined && inputGuards(this.#engine) !== watched) {
-      this.#engine[Symbol.dispose]();
-      this.#engine = this.#copy();
-      throw fxError("ConstraintViolation", `a guard was attempted by ${name} while new guards are refused`, {
-        help: "decide by what is known of all inputs: staticallyKnownTrue(condition)",
-      });
-    }
-    if (this.#frozen === undefined) this.#events.push(event);
+    const added = before?.addedBy(this.#engine);
+    if (added === undefined) this.#events.push(event);
+    else if (this.#isWatched) this.#refuse(name, added);
+    else if (added.guards) this.#forget(name, added);
+    else this.#events.push(event);
     return res;
+  }
+
+  /** Refuses a call that guarded or asserted something, and takes that back. */
+  #refuse(name: ShapeEventName, { guards, asserts }: Added): void {
+    if (!guards && !asserts) return;
+    this.#restore();
+    throw fxError("ConstraintViolation", `a guard was attempted by ${name} while new guards are refused`, {
+      help: "decide by what is known of all inputs: staticallyKnownTrue(condition)",
+    });
+  }
+
+  /** Takes back what a call guarded while guards are frozen. */
+  #forget(name: ShapeEventName, { symbols }: Added): void {
+    this.#restore();
+    if (!symbols) return;
+    throw fxError(
+      "ConstraintViolation",
+      `${name} guards sizes, and gives numbers that only data tells, while guards are frozen`,
+      {
+        help: "freeze the session after this call",
+      },
+    );
+  }
+
+  /** Goes back to what the events tell. */
+  #restore(): void {
+    this.#engine[Symbol.dispose]();
+    this.#engine = this.#copy();
   }
 
   /** A session of the engine that knows the same. */
@@ -345,11 +353,48 @@ function endOf(engine: EngineShapes): EngineShapeResult | string {
   }
 }
 
-/** What a session of the engine would guard of its inputs; what it asserts of data is none of that. */
-function inputGuards(engine: EngineShapes): string {
-  const end = endOf(engine);
-  if (typeof end === "string") return end;
-  return JSON.stringify([end.guards, end.ranges.filter(([text]) => !/\b(?:u|zuf)\d/.test(text))]);
+/** What a call added to what a session holds its inputs and the data to. */
+interface Added {
+  /** Conditions on inputs. */
+  readonly guards: boolean;
+  /** Conditions on data. */
+  readonly asserts: boolean;
+  /** Numbers that only data tells. */
+  readonly symbols: boolean;
+}
+
+/** What a session of the engine holds its inputs and the data to. */
+class Commitments {
+  readonly #guards: string;
+  readonly #asserts: string;
+  /** The ranges of numbers that only data tells. */
+  readonly #data: ReadonlyMap<string, string>;
+
+  constructor(engine: EngineShapes) {
+    const end = endOf(engine);
+    const { guards = end, ranges = [], assertions = [] } = typeof end === "string" ? {} : end;
+    const isData = ([text]: EngineShapeResult["ranges"][number]): boolean => /\b(?:u|zuf)\d/.test(text);
+    this.#guards = JSON.stringify([guards, ranges.filter((it) => !isData(it))]);
+    this.#asserts = JSON.stringify(assertions);
+    this.#data = new Map(ranges.filter(isData).map((it) => [it[0], JSON.stringify(it)]));
+  }
+
+  /** What a later state of the session has besides; undefined where that is nothing. */
+  addedBy(engine: EngineShapes): Added | undefined {
+    const after = new Commitments(engine);
+    const guards = after.#guards !== this.#guards;
+    const isOther = [...this.#data].some(([name, range]) => after.#data.get(name) !== range);
+    const asserts = after.#asserts !== this.#asserts || isOther;
+    const symbols = [...after.#data.keys()].some((it) => !this.#data.has(it));
+    return guards || asserts || symbols ? { guards, asserts, symbols } : undefined;
+  }
+}
+
+/** Refuses a body that goes on later, when nothing is suppressed or refused any more. */
+function atOnce<T>(what: string, result: T): T {
+  const isLater = typeof (result as { readonly then?: unknown } | null | undefined)?.then === "function";
+  checkGiven(what, !isLater, "a function that is done when it returns", "await before the call, and not in it");
+  return result;
 }
 
 function describe(value: Val): string {

@@ -27,6 +27,7 @@ import {
   operator,
   replaceCallSignatureUses,
   replayShapeEnvEvents,
+  ShapeEnvEvent,
   ShapeSession,
   type SymbolSource,
   type SymExpr,
@@ -230,14 +231,61 @@ describe("a session", () => {
     expect(() => replayShapeEnvEvents(shapes.events.slice(1))).toThrow("the first of which makes a session");
   });
 
-  test("adds no assertion once these are frozen", () => {
-    const { shapes } = environment();
-    const [a, b] = [shapes.createUnbackedSymint(), shapes.createUnbackedSymint()];
+  test("asserts what is said of data when it is frozen, too", () => {
+    const { shapes, size } = environment();
     const less = (it: SymExpr): SymExpr => shapes.call("operator.lt", [it, 5]) as SymExpr;
-    shapes.check(less(a));
-    shapes.freezeRuntimeAsserts();
-    shapes.check(less(b));
-    expect(shapes.finish().assertions.map(({ condition }) => String(condition))).toEqual(["u0 < 5"]);
+    shapes.check(less(shapes.createUnbackedSymint()));
+    shapes.freeze();
+    expect(shapes.decide(less(size))).toBe(true);
+    shapes.check(less(shapes.createUnbackedSymint()));
+    const { assertions, guards } = shapes.finish();
+    expect(assertions.map(({ condition }) => String(condition))).toEqual(["u0 < 5", "u1 < 5"]);
+    expect(guards).toEqual([]);
+  });
+
+  test("gives each number of data a symbol once it is frozen", () => {
+    const { shapes } = environment();
+    shapes.freeze();
+    const first = shapes.createUnbackedSymint();
+    const inside = shapes.suppressGuards(() => shapes.createUnbackedSymint());
+    expect([first, inside, shapes.createUnbackedSymint()].map(String)).toEqual(["u0", "u1", "u1"]);
+  });
+
+  test("keeps nothing of what was suppressed when it is frozen there", () => {
+    const { shapes, size } = environment();
+    shapes.suppressGuards(() => {
+      shapes.decide(shapes.call("operator.gt", [size, 3]) as SymExpr);
+      shapes.freeze();
+    });
+    expect(shapes.finish().guards).toEqual([]);
+    expect(shapes.decide(shapes.call("operator.lt", [size, 9]) as SymExpr)).toBe(true);
+    expect(shapes.finish().guards).toEqual([]);
+  });
+
+  test("refuses assertions on data where new guards are refused", () => {
+    const { shapes } = environment();
+    const u = shapes.createUnbackedSymint();
+    const attempt = (): void => shapes.check(shapes.call("operator.lt", [u, 5]) as SymExpr);
+    expect(() => shapes.errorOnNewGuards(attempt)).toThrow("a guard was attempted by check");
+    expect(shapes.finish().assertions).toEqual([]);
+    attempt();
+    expect(shapes.finish().assertions).toHaveLength(1);
+    expect(() => shapes.errorOnNewGuards(attempt)).not.toThrow();
+  });
+
+  test("refuses bodies that are not done when they return, and events of other names", async () => {
+    const { shapes } = environment();
+    const later = async (): Promise<void> => {};
+    expect(() => shapes.suppressGuards(later)).toThrow("a function that is done when it returns");
+    expect(() => shapes.errorOnNewGuards(later)).toThrow("a function that is done when it returns");
+    expect(() => new ShapeEnvEvent("dispose" as never, [])).toThrow("one of ShapeSession, infer, decide, check");
+    expect(() => replayShapeEnvEvents([...shapes.events, {} as never])).toThrow("takes events");
+  });
+
+  test("knows that a condition of data is 0 or 1", () => {
+    const { shapes } = environment();
+    shapes.createUnbackedSymbool();
+    expect(shapes.finish().runtimeAsserts.ranges["u0"]).toEqual([0, 1]);
   });
 
   test("keeps the numbers that were made while guards were refused", () => {
