@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { fxError } from "../base/errors.ts";
 import { SymbolicNumber } from "../base/symbolic.ts";
 
 /** Calls a function of numbers, by its qualified name. */
@@ -18,7 +19,11 @@ const abs: Composition = (compute, a) => compute("torch.sym_max", [a, negative(c
 
 /** Halves go to the even number, as Python's do. What is left of the floor is exact, other than `a + 0.5` would be. */
 const round: Composition = (compute, a, digits = null) => {
-  if (digits !== null) return undefined;
+  if (digits !== null) {
+    throw fxError("NotImplemented", "round of a number that is not known takes no digits", {
+      help: "scale it: operator.truediv(builtins.round(x.mul(100)), 100)",
+    });
+  }
   const below = compute("math.floor", [a]);
   const rest = compute("operator.add", [a, negative(compute, below)]);
   const isOdd = compute("operator.eq", [compute("operator.mod", [below, 2]), 1]);
@@ -52,8 +57,13 @@ function masked(compute: Compute, value: unknown, mask: bigint): unknown {
 function ofBits(combine: (compute: Compute, value: unknown, both: unknown, mask: number) => unknown): Composition {
   return (compute, a, b) => {
     const [value, mask] = typeof a === "number" ? [b, a] : [a, b];
-    const isMask = typeof mask === "number" && Number.isSafeInteger(mask);
-    if (!isMask || !(value instanceof SymbolicNumber) || value.kind !== "int") return undefined;
+    if (!(value instanceof SymbolicNumber) || value.kind !== "int") return undefined;
+    if (mask instanceof SymbolicNumber && mask.kind === "int") {
+      throw fxError("NotImplemented", "bits of two ints that are not known are not implemented", {
+        help: "one of them has to be a number",
+      });
+    }
+    if (typeof mask !== "number" || !Number.isSafeInteger(mask)) return undefined;
     const bits = BigInt(mask);
     const both =
       bits >= 0n ? masked(compute, value, bits) : compute("operator.sub", [value, masked(compute, value, -1n - bits)]);
@@ -67,7 +77,13 @@ function without(compute: Compute, value: unknown, both: unknown, mask: number, 
   return compute("operator.sub", [total, compute("operator.mul", [both, count])]);
 }
 
-const powerOfTwo = (compute: Compute, exponent: unknown): unknown => compute("operator.pow", [2, exponent]);
+/** `2 ** count`, of a count that is not negative: Python refuses others, and so does the program. */
+function powerOfTwo(compute: Compute, count: unknown): unknown {
+  const isCount = compute("operator.ge", [count, 0]);
+  if (isCount instanceof SymbolicNumber) isCount.check("negative shift count");
+  else if (isCount === false) throw fxError("InvalidArgument", "negative shift count");
+  return compute("operator.pow", [2, count]);
+}
 
 /** The compositions by qualified name. */
 export const COMPOSED_NUMBERS: ReadonlyMap<string, Composition> = new Map<string, Composition>([

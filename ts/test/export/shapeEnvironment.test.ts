@@ -336,6 +336,31 @@ describe("the guards of makeFx", () => {
   });
 });
 
+describe("functions of numbers that are not known", () => {
+  const count = (x: Tensor): TracedNumber => x.item() as unknown as TracedNumber;
+
+  test("refuse shifts by a negative count", () => {
+    expect(() => program((x) => x.add(operator.lshift(x.size(0), -1) as number), torch.ones(4))).toThrow(
+      "negative shift count",
+    );
+    expect(() => program((x) => x.add(operator.rshift(x.size(0), -1) as number), torch.ones(4))).toThrow(
+      "negative shift count",
+    );
+    const module = program((x) => torch.zeros([operator.lshift(1, count(x)) as number]).sum(), tensor(2)).module();
+    expect(() => module(tensor(-1))).toThrow("Runtime assertion failed for expression u0 >= 0");
+    expect((module(tensor(3)) as Tensor).item()).toBe(0);
+  });
+
+  test("refuse bits of two of them, and digits", () => {
+    const both = (x: Tensor): unknown => x.add(operator.and_(x.size(0), x.size(1)) as number);
+    const f = (run: (x: Tensor) => unknown) => () => makeFx(run, { tracingMode: "symbolic" })(torch.ones(4, 3));
+    expect(f(both)).toThrow("bits of two ints that are not known");
+    expect(f((x) => x.add(operator.or_(x.size(0), x.size(1)) as number))).toThrow("bits of two ints");
+    const digits = (x: Tensor): unknown => builtins.round(operator.truediv(x.size(0), 3) as number, 1);
+    expect(f((x) => x.add(digits(x) as number))).toThrow("takes no digits");
+  });
+});
+
 test("checkConsistent takes sizes to be equal", () => {
   const forward = (x: Tensor): Tensor => {
     const nonzero = x.nonzero().size(0);
