@@ -12,11 +12,12 @@ import { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
 import { type NamedTarget, targetOf } from "../graph/target.ts";
 import { Module } from "../nn/module.ts";
+import * as nn from "../nn/index.ts";
 import { checkType, type GradualType, type TensorDim, TensorType } from "./tensorType.ts";
 import { reify, unify, Var } from "./unification.ts";
 
 /** What a rule is for: a function, by itself or its qualified name, or a class of modules. */
-export type RuleTarget = string | NamedTarget | (abstract new (...args: never[]) => Module);
+export type RuleTarget = string | NamedTarget | (abstract new (...args: never) => Module);
 
 /** Says the type of a node, of which the types of arguments are known; `module` is the one that is called. */
 export type InferenceRule = (node: Node, module: Module | undefined) => GradualType;
@@ -26,6 +27,19 @@ export type RefinementRule = (
   node: Node,
   module: Module | undefined,
 ) => readonly (readonly [lhs: TensorDim, rhs: TensorDim])[];
+
+/** What PyTorch has rules of refinement for, and the engine, too. */
+const REFINED: readonly unknown[] = [
+  ...["torch.add", "operator.add", "torch.flatten"],
+  ...[nn.Conv2d, nn.Linear, nn.ReLU, nn.BatchNorm2d, nn.MaxPool2d, nn.AdaptiveAvgPool2d],
+];
+
+/** What the engine has rules for, by what they are called with: nobody can register others. */
+const KNOWN: Readonly<Record<"inference" | "refinement" | "algebraic", ReadonlySet<unknown>>> = {
+  inference: new Set([...REFINED, "torch.transpose", "torch.reshape", "builtins.getattr"]),
+  refinement: new Set(REFINED),
+  algebraic: new Set([nn.Conv2d]),
+};
 
 const inference = new Map<unknown, InferenceRule>();
 const refinement = new Map<unknown, RefinementRule>();
@@ -41,7 +55,7 @@ const algebraic = new Map<unknown, InferenceRule>();
  * ```
  */
 export function registerInferenceRule(target: RuleTarget, rule: InferenceRule): void {
-  register("registerInferenceRule", inference, target, rule);
+  register("registerInferenceRule", inference, KNOWN.inference, target, rule);
 }
 
 /**
@@ -54,7 +68,7 @@ export function registerInferenceRule(target: RuleTarget, rule: InferenceRule): 
  * ```
  */
 export function registerRefinementRule(target: RuleTarget, rule: RefinementRule): void {
-  register("registerRefinementRule", refinement, target, rule);
+  register("registerRefinementRule", refinement, KNOWN.refinement, target, rule);
 }
 
 /**
@@ -67,14 +81,20 @@ export function registerRefinementRule(target: RuleTarget, rule: RefinementRule)
  * ```
  */
 export function registerAlgebraicExpressionsInferenceRule(target: RuleTarget, rule: InferenceRule): void {
-  register("registerAlgebraicExpressionsInferenceRule", algebraic, target, rule);
+  register("registerAlgebraicExpressionsInferenceRule", algebraic, KNOWN.algebraic, target, rule);
 }
 
-function register<T>(what: string, rules: Map<unknown, T>, target: RuleTarget, rule: T): void {
+function register<T>(
+  what: string,
+  rules: Map<unknown, T>,
+  known: ReadonlySet<unknown>,
+  target: RuleTarget,
+  rule: T,
+): void {
   const isClass = typeof target === "function" && target.prototype instanceof Module;
   const key = isClass ? target : targetOf(target as string | NamedTarget);
   checkFunction(what, "the rule", rule);
-  if (rules.has(key)) {
+  if (rules.has(key) || known.has(key)) {
     throw fxError("InvalidArgument", `a rule is registered already for ${isClass ? target.name : String(key)}`);
   }
   rules.set(key, rule);

@@ -140,3 +140,12 @@ test("constraints know the types that nodes with rules are annotated with", () =
   sorted.type = String(new TensorType([2, 4]));
   expect(transformAllConstraints(gm).answer.verdict).toBe("unsat");
 });
+
+test("nothing stands for a rule that there is", () => {
+  const refused = (register: () => void): string => thrown(register).reason;
+  const dyn = () => Dyn;
+  expect(refused(() => registerInferenceRule(torch.add, dyn))).toBe("a rule is registered already for torch.add");
+  expect(refused(() => registerInferenceRule(nn.Linear, dyn))).toBe("a rule is registered already for Linear");
+  expect(refused(() => registerRefinementRule(torch.flatten, () => []))).toContain("registered already");
+  expect(refused(() => registerAlgebraicExpressionsInferenceRule(nn.Conv2d, dyn))).toContain("registered already");
+});
