@@ -8,10 +8,11 @@ import { checkGiven, checkOptions } from "../base/given.ts";
 import { isOptions } from "../base/naming.ts";
 import type { Opcode } from "../base/opcode.ts";
 import { answerMembersOf } from "../base/pythonNames.ts";
+import type { DeviceArg } from "../base/values.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { tensorVal } from "../engine/tensorMetadata.ts";
 import { GraphModule } from "../fx/graphModule.ts";
-import { type ArgInput, isNode } from "../graph/args.ts";
+import { type Arg, type ArgInput, isNode } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
 import { isVal, SymExpr, TensorMeta, type Val } from "../graph/val.ts";
@@ -31,7 +32,8 @@ export interface MetaTracerOptions extends TracerOptions {
 
 /**
  * A tracer that computes shapes as it goes, so that `x.shape`, `x.size()`, `x.dim()` and `x.dtype` are what they are for these inputs,
- * and control flow may depend on them: `torch.fx.experimental.meta_tracer.MetaTracer`. Nodes note what is known as `meta.val`.
+ * and control flow may depend on them: `torch.fx.experimental.meta_tracer.MetaTracer`. Of a value of which nothing is known these
+ * members are refused. Nodes note what is known as `meta.val`.
  *
  * @example
  * ```ts
@@ -70,8 +72,8 @@ export class MetaTracer extends Tracer {
   }
 
   override proxy(node: Node): TracedValue {
-    const known = shapeOf(isNode(node) ? node.meta.get("val") : undefined);
-    return known === undefined ? super.proxy(node) : proxyOf(node, this, known, META_MEMBERS);
+    checkGiven("proxy", isNode(node), "a Node");
+    return proxyOf(node, this, shapeOf(node.meta.get("val")) ?? "untold", META_MEMBERS);
   }
 
   override pathOfModule(module: Module): string {
@@ -90,6 +92,7 @@ export class MetaTracer extends Tracer {
   }
 
   #compute(node: Node): void {
+    if (deviceOf(node) !== undefined) return;
     try {
       noteMeta(node, this.root);
     } catch (error) {
@@ -131,14 +134,27 @@ function noteMeta(node: Node, root: Module | undefined): void {
     return;
   }
   const graph = new Graph();
-  const inputs = new Map(node.allInputNodes.map((it) => [it, graph.placeholder(it.name)]));
-  for (const [input, copy] of inputs) copy.meta.set("val", knownOf(input));
-  const copy = graph.nodeCopy(node, (it) => inputs.get(it) as Node);
+  const inputs = new Map<Node, Arg>();
+  for (const input of node.allInputNodes) {
+    const device = deviceOf(input);
+    const copy = device ?? graph.placeholder(input.name);
+    if (isNode(copy)) copy.meta.set("val", knownOf(input));
+    inputs.set(input, copy);
+  }
+  const copy = graph.nodeCopy(node, (it) => inputs.get(it) as Arg);
   graph.output(copy);
   const single = new GraphModule(root ?? {}, graph);
   propagateThroughLeaves(single, (it) => void runPass(it, "FakeTensorProp", { notes: "inputs" }));
   const val = copy.meta.get("val");
   if (val !== undefined) node.meta.set("val", val);
+}
+
+/** The device that a node reads of a tensor. */
+function deviceOf({ target, args }: Node): DeviceArg | undefined {
+  const [tensor, name] = args;
+  if (target !== "builtins.getattr" || name !== "device" || !isNode(tensor)) return undefined;
+  const val = tensor.meta.get("val");
+  return val instanceof TensorMeta ? val.device : undefined;
 }
 
 function knownOf({ name, meta }: Node): Val {

@@ -33,8 +33,8 @@ interface State {
   /** The value that this one is an attribute of. */
   readonly root: TracedValue | undefined;
   readonly attribute: string;
-  /** What is known of the value although it is traced: the shape of a parameter. */
-  readonly known: Tensor | undefined;
+  /** What is known of the value although it is traced: the shape of a parameter. `"untold"` refuses what it would tell. */
+  readonly known: Tensor | "untold" | undefined;
   /** Which of its members that tells. */
   readonly members: ReadonlySet<string>;
 }
@@ -52,7 +52,7 @@ const INSPECT: unique symbol = Symbol.for("nodejs.util.inspect.custom") as never
 export function proxyOf(
   node: Node,
   tracer: TracerBase,
-  known?: Tensor,
+  known?: Tensor | "untold",
   members: ReadonlySet<string> = SHAPE_MEMBERS,
 ): TracedValue {
   return wrap({ tracer, node, root: undefined, attribute: "", known, members });
@@ -151,7 +151,16 @@ const HANDLER: ProxyHandler<Target> = {
     if (/^\d+$/.test(key)) {
       return recorded(HANDLER.get, state.tracer, "call_function", "operator.getitem", [receiver, Number(key)], {});
     }
-    if (state.known !== undefined && state.members.has(key)) {
+    if (state.known === "untold" && state.members.has(key)) {
+      throw traceError(
+        "TraceUnsupported",
+        `\`${key}\` of ${describe(state)} is not known: nothing told the shape of the value`,
+        {
+          help: "give the inputs that it is computed of as metaArgs; what could not be computed was warned of",
+        },
+      );
+    }
+    if (typeof state.known === "object" && state.members.has(key)) {
       const member: unknown = Reflect.get(state.known, key);
       return typeof member === "function" ? member.bind(state.known) : member;
     }

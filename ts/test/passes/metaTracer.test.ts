@@ -64,12 +64,28 @@ test("what is not known is told, and traced without it", () => {
       told.push(warning.message);
     }
   }
-  const gm = symbolicTrace((x: Tensor, y: Tensor) => torch.add(x, y).size(0), {
+  const gm = symbolicTrace((x: Tensor, y: Tensor) => torch.add(x, y).relu(), {
     tracer: new Telling({ metaArgs: { x: torch.ones(2) } }),
   });
-  expect(gm.graph.nodes.map((it) => it.target)).toEqual(["x", "y", "torch.add", "size", "output"]);
+  expect(gm.graph.nodes.map((it) => it.target)).toEqual(["x", "y", "torch.add", "relu", "output"]);
   expect(told[0]).toContain("could not compute metadata for call_function target torch.add: nothing is known of %y");
   expect(() => new MetaTracer({ metaArgs: { x: [2, 3] as never } })).toThrow("tensors by the names of inputs");
+});
+
+test("what is not known decides nothing", () => {
+  const traced = (fn: Traceable): unknown =>
+    symbolicTrace(fn, { tracer: new MetaTracer({ metaArgs: { x: torch.ones(2) } }) });
+  const branch = (x: Tensor, y: Tensor): Tensor => (y.shape[0] === 2 ? x.sin() : x.cos());
+  expect(() => traced(branch)).toThrow("`shape` of Proxy(y) is not known");
+  expect(() => traced((x: Tensor, y: Tensor) => (y.dim() === 2 ? x.sin() : x))).toThrow("`dim` of Proxy(y)");
+});
+
+test("a device that is read is known", () => {
+  const fn = (x: Tensor): Tensor => torch.zeros([3], { device: x.device }).add(x.size(0));
+  const gm = symbolicTrace(fn, { tracer: new MetaTracer({ metaArgs: { x: torch.ones(2) } }) });
+  const add = gm.graph.nodes.find((it) => it.name === "add") as Node;
+  expect((add.meta.get("val") as TensorMeta).sizes).toEqual([3]);
+  expect(gm.graph.nodes.map((it) => it.target)).toContain("builtins.getattr");
 });
 
 test("a MetaProxy notes what its uses give", () => {
