@@ -13,7 +13,7 @@ import { type Expression, parseExpression } from "../graph/expression.ts";
 import { valueOfExpression } from "../graph/symints.ts";
 import { SymExpr, type SymInt, TensorMeta } from "../graph/val.ts";
 import { treeMap } from "../trace/pytree.ts";
-import { Dim, type DimSpec, DimVar } from "./dim.ts";
+import { Dim, DimHint, type DimSpec, type DimVar } from "./dim.ts";
 import type { DynamicShapesBuilder } from "./dynamicShapes.ts";
 import { pythonText } from "./pythonText.ts";
 import { type SessionInput, ShapeSession } from "./shapes.ts";
@@ -51,6 +51,14 @@ const variablesOf = new WeakMap<TracedNumber, ReadonlySet<IntVar>>();
 class SpecifiedNumber extends TracedNumber {
   override get text(): string {
     return super.text.replaceAll(/__(\d+)\b/g, "#$1");
+  }
+
+  override toString(): string {
+    return this.text;
+  }
+
+  override [Symbol.toPrimitive](hint: string): string {
+    return hint === "string" ? this.toString() : super[Symbol.toPrimitive](hint);
   }
 }
 
@@ -106,6 +114,13 @@ export class IntVar extends SpecifiedNumber {
   constructor(name = "anon", options: IntVarOptions = {}) {
     checkOptions("IntVar", options, OPTIONS);
     checkGiven("IntVar", /^[A-Za-z_]\w*$/.test(name), "an identifier as its name");
+    const { min, max } = options;
+    for (const it of [min, max]) {
+      checkGiven("IntVar", it === undefined || Number.isSafeInteger(it), "ints as its bounds");
+    }
+    if (min !== undefined && max !== undefined && min > max) {
+      throw fxError("InvalidOption", `${name} has no values: min=${min} is above max=${max}`);
+    }
     const uid = nVariables++;
     super(new SymExpr(`Symbol('${name}__${uid}', integer=True)`), SPECIFICATIONS);
     variablesOf.set(this, new Set([this]));
@@ -124,10 +139,6 @@ export class IntVar extends SpecifiedNumber {
       [`optimization_hint=`, this.optimizationHint],
     ].flatMap(([name, value]) => (value === undefined ? [] : [`${name}${value}`]));
     return `${classOf(this)}(${[`${this.name}#${this.#uid}`, ...said].join(", ")})`;
-  }
-
-  override [Symbol.toPrimitive](hint: string): string {
-    return hint === "string" ? this.toString() : super[Symbol.toPrimitive](hint);
   }
 
   /** For files and logs. */
@@ -352,7 +363,8 @@ export interface ShapesSpecOptions {
 
 /**
  * What is said of the sizes of a call, as the `dynamicShapes` of `exportProgram`: `ShapesSpec`. A variable is one symbol wherever
- * it stands; where the module decides something of it that was not said, the export is refused.
+ * it stands; where the module decides something of it that was not said, the export is refused. Of a variable that is an int of the call,
+ * or is in an assumption, such a decision is a guard of the program instead.
  *
  * @example
  * ```ts
@@ -364,8 +376,8 @@ export interface ShapesSpecOptions {
 export class ShapesSpec implements DynamicShapesBuilder {
   readonly params: ParamsSpec | undefined;
   readonly #assumptions: readonly Condition[];
-  /** What stands for each variable in the inputs that were resolved last. */
-  #places: ReadonlyMap<IntVar, DimSpec> = new Map();
+  /** Where each variable stands in the inputs that were resolved last. */
+  #places: ReadonlyMap<IntVar, readonly Place[]> = new Map();
 
   constructor(params?: ParamsSpec | Readonly<Record<string, ParamsSpecValue>>, options: ShapesSpecOptions = {}) {
     checkOptions("ShapesSpec", options, ["assumptions"]);
@@ -394,28 +406,39 @@ export class ShapesSpec implements DynamicShapesBuilder {
     if (unknown !== undefined) {
       throw notSaid(`ShapesSpec names the parameter ${unknown}, and the arguments are ${argNames.join(", ")}`);
     }
-    const places = new Places();
     const rest = argNames.filter((it) => !named.has(it) && !varkw?.has(it)).slice(-varargs.length);
     const specs = argNames.map((it) => named.get(it) ?? varkw?.get(it) ?? varargs[rest.indexOf(it)] ?? null);
-    const res = argNames.map((it, at) => [it, places.said(specs[at] as IntermediateSpec, inputs[at], it)] as const);
+    const saidBy = (places: Places): [string, unknown][] =>
+      argNames.map((it, at) => [it, places.said(specs[at] as IntermediateSpec, inputs[at], it)]);
+    const first = new Places();
+    saidBy(first);
+    const assumed = this.#assumptions.flatMap((it) => [...(variablesOf.get(it as TracedNumber) ?? [])]);
+    const places = new Places(new Set([...first.ints, ...assumed]));
+    const res = Object.fromEntries(saidBy(places));
     this.#places = places.of;
-    return Object.fromEntries(res);
+    return res;
   }
 
-  /** @internal The conditions in terms of the sizes of an export, whose inputs were resolved by this. */
-  conditions(shapes: ShapeSession, inputs: readonly SessionInput[]): SymExpr[] {
+  /** @internal Tells a session, whose inputs were resolved by this, what was said of them besides. */
+  tell(shapes: ShapeSession, inputs: readonly SessionInput[]): void {
     const sizes = new Map<string, unknown>();
-    for (const [variable, place] of this.#places) {
-      const at = inputs.findIndex(({ dims = [] }) => dims.includes(place));
-      const value = shapes.values[at];
-      const size = value instanceof TensorMeta ? value.sizes[inputs[at]?.dims?.indexOf(place) as number] : value;
-      if (size !== undefined) sizes.set(String(variable.expr), size);
+    for (const [variable, places] of this.#places) {
+      const value = valueOfPlaces(shapes, inputs, places);
+      sizes.set(String(variable.expr), value);
+      const { min, max } = variable;
+      if (min !== undefined) shapes.check(shapes.call("operator.ge", [value, min]) as SymExpr | boolean);
+      if (max !== undefined) shapes.check(shapes.call("operator.le", [value, max]) as SymExpr | boolean);
+      for (const place of places.filter(({ dim }) => dim instanceof DimHint)) {
+        const product = shapes.call("operator.mul", [value, place.factor]);
+        const expected = shapes.call("operator.add", [product, place.offset]);
+        shapes.check(shapes.call("operator.eq", [sizeAt(shapes, inputs, place), expected]) as SymExpr | boolean);
+      }
     }
-    return (this.#assumptions as readonly TracedNumber[]).map((it) => {
-      const res = valueOfExpression(parseExpression(it.expr), sizes, (name, args) => shapes.call(name, args));
-      if (res instanceof SymExpr) return res;
-      throw notSaid(`no input has the size that is assumed: ${it.text}`);
-    });
+    for (const { expr, text } of this.#assumptions as readonly TracedNumber[]) {
+      const condition = valueOfExpression(parseExpression(expr), sizes, (name, args) => shapes.call(name, args));
+      if (condition === undefined) throw notSaid(`no input has the size that is assumed: ${text}`);
+      shapes.check(condition as SymExpr | boolean, `the inputs are not as assumed: ${text}`);
+    }
   }
 
   toString(): string {
@@ -432,10 +455,45 @@ export class ShapesSpec implements DynamicShapesBuilder {
   }
 }
 
+/** Where a variable stands: the size is `factor * variable + offset`. */
+interface Place {
+  readonly dim: DimSpec;
+  readonly factor: number;
+  readonly offset: number;
+}
+
+function sizeAt(shapes: ShapeSession, inputs: readonly SessionInput[], { dim }: Place): unknown {
+  const at = inputs.findIndex(({ dims = [] }) => dims.includes(dim));
+  const value = shapes.values[at];
+  return value instanceof TensorMeta ? value.sizes[inputs[at]?.dims?.indexOf(dim) as number] : value;
+}
+
+/** What a variable is, by where it stands by itself, else by a size that follows from it. */
+function valueOfPlaces(shapes: ShapeSession, inputs: readonly SessionInput[], places: readonly Place[]): unknown {
+  const isPlain = ({ factor, offset }: Place): boolean => factor === 1 && offset === 0;
+  const place = places.find(isPlain) ?? (places[0] as Place);
+  const size = sizeAt(shapes, inputs, place);
+  if (isPlain(place)) return size;
+  const product = shapes.call("operator.sub", [size, place.offset]);
+  return shapes.call("operator.floordiv", [product, place.factor]);
+}
+
 /** The dimensions that stand for variables. */
 class Places {
-  readonly of = new Map<IntVar, DimSpec>();
+  readonly of = new Map<IntVar, Place[]>();
+  /** The variables that are ints of the call by themselves. */
+  readonly ints = new Set<IntVar>();
+  readonly #shared: ReadonlySet<IntVar>;
   readonly #names = new Set<string>();
+  readonly #dims = new Map<IntVar, DimVar>();
+
+  /**
+   * Ints have no named dimensions, and named ones are refused where a session is told more of them: sizes with these variables are
+   * unnamed, and the session is told what holds of them.
+   */
+  constructor(shared: ReadonlySet<IntVar> = new Set()) {
+    this.#shared = shared;
+  }
 
   said(spec: IntermediateSpec, input: unknown, where: string): unknown {
     if (spec === null) return treeMap(() => null, input);
@@ -457,32 +515,39 @@ class Places {
   }
 
   #int(variable: IntVar): DimSpec {
+    this.ints.add(variable);
     const { min, max } = variable;
-    const res = Dim.DYNAMIC.within({ ...(min !== undefined && { min }), ...(max !== undefined && { max }) });
-    this.of.set(variable, res);
-    return res;
+    const dim = Dim.DYNAMIC.within({ ...(min !== undefined && { min }), ...(max !== undefined && { max }) });
+    return this.#note(variable, { dim, factor: 1, offset: 0 });
   }
 
   #dim(dim: LeafIntSpec): DimSpec {
     if (!(dim instanceof TracedNumber)) return dim;
     const [variable, ...others] = variablesOf.get(dim) as ReadonlySet<IntVar>;
     const linear = linearOf(parseExpression(dim.expr));
-    if (variable === undefined || others.length > 0 || linear === undefined) {
+    if (variable === undefined || others.length > 0 || linear === undefined || linear.factor < 1) {
       throw notSaid(`a size of an input is a variable times an int plus an int, and not ${dim.text}`);
     }
+    if (this.#shared.has(variable)) return this.#note(variable, { dim: Dim.DYNAMIC.within({}), ...linear });
     const root = this.#dimOf(variable);
-    const res = linear.factor === 1 ? root : root.mul(linear.factor);
-    return linear.offset === 0 ? res : res.add(linear.offset);
+    const multiple = linear.factor === 1 ? root : root.mul(linear.factor);
+    return this.#note(variable, { dim: linear.offset === 0 ? multiple : multiple.add(linear.offset), ...linear });
+  }
+
+  #note(variable: IntVar, place: Place): DimSpec {
+    this.of.set(variable, [...(this.of.get(variable) ?? []), place]);
+    return place.dim;
   }
 
   #dimOf(variable: IntVar): DimVar {
-    const known = this.of.get(variable);
-    if (known instanceof DimVar) return known;
+    const known = this.#dims.get(variable);
+    if (known !== undefined) return known;
     const { name, min = 0, max } = variable;
-    const unique = this.#names.has(name) ? `${name}_${this.#names.size}` : name;
+    let unique = name;
+    for (let count = 2; this.#names.has(unique); count++) unique = `${name}_${count}`;
     this.#names.add(unique);
     const res = Dim(unique, { min: Math.max(min, 0), ...(max !== undefined && { max }) });
-    this.of.set(variable, res);
+    this.#dims.set(variable, res);
     return res;
   }
 }

@@ -32,7 +32,7 @@ import { ModuleInputs, typeName } from "./moduleInputs.ts";
 import { renameSubgraphInputs } from "./placeholderNames.ts";
 import type { Constant, ExampleInput, ProgramParts, StateEntry } from "./program.ts";
 import { partsOfModule, ProgramModule } from "./programModule.ts";
-import { type SessionInput, type SessionResult, ShapeSession } from "./shapes.ts";
+import { type SessionInput, ShapeSession } from "./shapes.ts";
 import { GraphSignature, type OutputSpec } from "./signature.ts";
 import { StateGuard } from "./stateGuard.ts";
 import { Tracepoints } from "./tracepoints.ts";
@@ -125,6 +125,7 @@ export function exportWith(
   const [exampleArgs, exampleKwargs] = withTensors([args, kwargs] as const);
   const inputs = new ModuleInputs(module, exampleArgs, exampleKwargs, options.dynamicShapes ?? null);
   using shapes = makers.session(inputs.leaves);
+  if (options.dynamicShapes instanceof ShapesSpec) options.dynamicShapes.tell(shapes, inputs.leaves);
   const tracer = makers.tracer(shapes, inputs.placeholdersFor(shapes));
   tracer.checkSources = options.checkSources ?? true;
   const tracepoints = new Tracepoints(module, options.preserveModuleCallSignature ?? []);
@@ -138,7 +139,7 @@ export function exportWith(
   }
   removeUnusedDetach(recorded);
   assertConvertedTensors(recorded);
-  const sizes = withAssumptions(shapes, inputs.leaves, options.dynamicShapes);
+  const sizes = shapes.finish();
   const { rangeConstraints, guards, replace } = sizes;
   const graphModule = tracer.moduleOf(recorded, "GraphModule");
   // What is asserted of data is asserted while the graph still names the symbols that turned out to be numbers.
@@ -175,23 +176,6 @@ export function exportWith(
     verifyProgram(module, program, { given, outSpec, warn: tell });
   }
   return program;
-}
-
-/** What became of the sizes, with what else the program is to assert of them. */
-function withAssumptions(
-  shapes: ShapeSession,
-  inputs: readonly SessionInput[],
-  dynamicShapes: DynamicShapes | undefined,
-): SessionResult {
-  const sizes = shapes.finish();
-  if (!(dynamicShapes instanceof ShapesSpec)) return sizes;
-  const assumed = dynamicShapes.conditions(shapes, inputs);
-  const { asserts, ...others } = sizes.runtimeAsserts;
-  return {
-    ...sizes,
-    assertions: [...sizes.assertions, ...assumed.map((condition) => ({ condition, message: undefined }))],
-    runtimeAsserts: { ...others, asserts: [...asserts, ...assumed.map(String)] },
-  };
 }
 
 function unlifted(parts: ProgramParts): GraphModule {

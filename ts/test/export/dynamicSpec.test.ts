@@ -7,6 +7,7 @@ import {
   type Condition,
   DictSpec,
   exportProgram,
+  guard,
   init,
   IntVar,
   Module,
@@ -55,6 +56,8 @@ test("as PyTorch prints: specifications", () => {
   });
   expect(said).toEqual(values);
   expect(`${a}`).toBe(String(a));
+  expect(String(a.add(1))).toMatch(/^a#\d+ \+ 1$/);
+  expect(() => Number(a.add(1))).toThrow("cannot become a number");
 });
 
 const given = (count: number): { parts: [Tensor, Tensor] } => ({ parts: [torch.ones(count), torch.ones(count)] });
@@ -98,6 +101,71 @@ describe("an export", () => {
     const dynamicShapes = new ShapesSpec({ all: new DictSpec({ parts }), n: new IntVar("n") });
     const module = exportProgram(new Nested(), [given(4), 3], {}, { dynamicShapes }).module();
     expect((module(given(2), 5) as Tensor).toArray()).toEqual([6, 6]);
+  });
+
+  test("takes a variable to be one wherever it stands, and variables of one name for others", () => {
+    class Three extends Module {
+      override forward(x: Tensor, y: Tensor, n: number): Tensor {
+        return x.sum().add(y.sum()).mul(n);
+      }
+    }
+    const n = new IntVar("n");
+    const spec = { x: new TensorSpec([n]), y: new TensorSpec([operator.add(n.mul(2), 1) as Size]), n };
+    const ones = (...sizes: number[]): Tensor => torch.ones(sizes);
+    const dynamicShapes = new ShapesSpec(spec);
+    const module = exportProgram(new Three(), [ones(4), ones(9), 4], {}, { dynamicShapes }).module();
+    expect((module(ones(3), ones(7), 3) as Tensor).item()).toBe(30);
+    expect(() => module(ones(3), ones(7), 4)).toThrow();
+    expect(() => module(ones(3), ones(8), 3)).toThrow();
+    const wrong = (): unknown => exportProgram(new Three(), [ones(4), ones(9), 5], {}, { dynamicShapes });
+    expect(wrong).toThrow();
+    class Four extends Module {
+      override forward(a: Tensor, b: Tensor, c: Tensor): Tensor {
+        return a.sum().add(b.sum()).add(c.sum());
+      }
+    }
+    const [a, b, c] = ["s", "s_2", "s"].map((it) => new TensorSpec([new ShapeVar(it)])) as [
+      TensorSpec,
+      TensorSpec,
+      TensorSpec,
+    ];
+    const others = new ShapesSpec({ a, b, c });
+    const free = exportProgram(new Four(), [ones(4), ones(5), ones(6)], {}, { dynamicShapes: others }).module();
+    expect((free(ones(7), ones(2), ones(3)) as Tensor).item()).toBe(12);
+  });
+
+  test("asserts what is assumed of a variable that stands in a derived size alone", () => {
+    const a = new ShapeVar("a");
+    const x = new TensorSpec([operator.add(a.mul(2), 1) as Size, null]);
+    const dynamicShapes = new ShapesSpec({ x }, { assumptions: [operator.gt(a, 3) as Condition] });
+    const module = exportProgram(new Both(), [torch.ones(9, 3), torch.ones(4, 3)], {}, { dynamicShapes }).module();
+    expect((module(torch.ones(11, 3), torch.ones(4, 3)) as Tensor).toArray()).toEqual([15, 15, 15]);
+    expect(() => module(torch.ones(7, 3), torch.ones(4, 3))).toThrow();
+  });
+
+  test("knows what is assumed while the module runs", () => {
+    const a = new ShapeVar("a");
+    class Decides extends Module {
+      override forward(x: Tensor): Tensor {
+        return guard(operator.gt(x.size(0), 2)) ? x.sum(0) : x.mean(0);
+      }
+    }
+    const spec = (assumptions: Condition[]) => ({
+      dynamicShapes: new ShapesSpec({ x: new TensorSpec([a, null]) }, { assumptions }),
+    });
+    const assumed = exportProgram(new Decides(), [torch.ones(9, 3)], {}, spec([operator.gt(a, 3) as Condition]));
+    expect(() => assumed.module()(torch.ones(3, 3))).toThrow();
+    expect(thrown(() => exportProgram(new Decides(), [torch.ones(9, 3)], {}, spec([]))).kind).toBe(
+      "ConstraintViolation",
+    );
+    const wrong = spec([operator.gt(a, 10) as Condition]);
+    expect(() => exportProgram(new Decides(), [torch.ones(9, 3)], {}, wrong)).toThrow();
+  });
+
+  test("has variables with values", () => {
+    expect(() => new IntVar("n", { min: 4, max: 3 })).toThrow("n has no values: min=4 is above max=3");
+    expect(() => new IntVar("n", { min: Number.NaN })).toThrow("ints as its bounds");
+    expect(() => new ShapeVar("n", { max: 2.5 })).toThrow("ints as its bounds");
   });
 
   test("refuses what its inputs cannot be", () => {
