@@ -5,6 +5,7 @@
  */
 import { checkGiven, checkText } from "../base/given.ts";
 import { fxError } from "../base/errors.ts";
+import { SymbolicNumber } from "../base/symbolic.ts";
 import { camelCase } from "../base/naming.ts";
 import { type Expression, parseExpression } from "./expression.ts";
 import { freeUnbackedSymbols, type SymbolSource } from "./symbols.ts";
@@ -60,7 +61,8 @@ export class CallMethodKey {
  */
 export class ConvertIntKey {
   /** 1 where it holds, else 0. */
-  get(value: boolean): number {
+  get(value: boolean | SymbolicNumber): unknown {
+    if (value instanceof SymbolicNumber) return value.compute("torch.sym_ite", [value, 1, 0]);
     checkGiven("ConvertIntKey.get", typeof value === "boolean", "a boolean");
     return value ? 1 : 0;
   }
@@ -88,7 +90,8 @@ export class DivideByKey {
   }
 
   /** The quotient, rounded down. */
-  get(value: number): number {
+  get(value: number | SymbolicNumber): unknown {
+    if (value instanceof SymbolicNumber) return value.compute("operator.floordiv", [value, this.divisor]);
     checkGiven("DivideByKey.get", typeof value === "number", "a number");
     return Math.floor(value / this.divisor);
   }
@@ -136,6 +139,11 @@ export function computeUnbackedBindings(value: SymbolSource, known: Iterable<str
     if (pending.delete(symbol)) res.set(symbol, path);
   };
   visit(value, [], found);
+  if (pending.size > 0) {
+    throw fxError("GraphInvalid", `Pending unbacked symbols {${[...pending].join(", ")}} not in returned outputs`, {
+      help: "give the names that other values bind as known",
+    });
+  }
   return res;
 }
 

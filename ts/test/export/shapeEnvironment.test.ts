@@ -387,6 +387,21 @@ test("the signature of a call names another node", () => {
   expect(replaceCallSignatureUses(signature, relu, mul).inputs).toEqual(signature.inputs);
 });
 
+test("keys of bindings compute with numbers that are not known, and every symbol is found", () => {
+  const taken: unknown[] = [];
+  program((x) => {
+    const n = x.nonzero().size(0) as unknown as TracedNumber;
+    taken.push(keyGet([n.mul(6)], [0, new DivideByKey(3)]), keyGet(n.gt(2), [new ConvertIntKey()]));
+    return x.mul(2);
+  }, torch.ones(3));
+  expect((taken[0] as TracedNumber).text).toBe("2*u0");
+  expect((taken[1] as TracedNumber).kind).toBe("int");
+  const { shapes } = environment();
+  const sum = shapes.call("operator.add", [shapes.createUnbackedSymint(), shapes.createUnbackedSymint()]) as SymExpr;
+  expect(() => computeUnbackedBindings(sum)).toThrow("Pending unbacked symbols {u0, u1} not in returned outputs");
+  expect(computeUnbackedBindings(sum, ["u0", "u1"]).size).toBe(0);
+});
+
 test("keys of bindings refuse what they are not for", () => {
   expect(new ConvertIntKey().get(true)).toBe(1);
   expect(() => new DivideByKey(0)).toThrow("an int other than 0");
