@@ -12,7 +12,9 @@ import { isOptions } from "../base/naming.ts";
 import { type Expression, parseExpression } from "../graph/expression.ts";
 import { valueOfExpression } from "../graph/symints.ts";
 import { SymExpr, type SymInt, TensorMeta } from "../graph/val.ts";
-import { treeMap } from "../trace/pytree.ts";
+import { containerNamed } from "../trace/containers.ts";
+import { treeFlatten, treeMap } from "../trace/pytree.ts";
+import { COMPOSED_NUMBERS } from "./composedNumbers.ts";
 import { Dim, DimHint, type DimSpec, type DimVar } from "./dim.ts";
 import type { DynamicShapesBuilder } from "./dynamicShapes.ts";
 import { pythonText } from "./pythonText.ts";
@@ -66,6 +68,8 @@ class SpecifiedNumber extends TracedNumber {
 const SPECIFICATIONS: ValueTracer = {
   number: (expr) => (expr instanceof SymExpr ? new SpecifiedNumber(expr, SPECIFICATIONS) : expr),
   compute(target, args) {
+    const composed = COMPOSED_NUMBERS.get(target)?.((name, given) => SPECIFICATIONS.compute(name, given), ...args);
+    if (composed !== undefined) return composed;
     using session = new ShapeSession([]);
     const numbers = args.filter((it) => it instanceof TracedNumber);
     for (const it of numbers) checkOrigin(it, target);
@@ -401,13 +405,17 @@ export class ShapesSpec implements DynamicShapesBuilder {
   dynamicShapes(argNames: readonly string[], inputs: readonly unknown[]): Readonly<Record<string, unknown>> {
     checkList("ShapesSpec.dynamicShapes", "argNames", argNames);
     checkList("ShapesSpec.dynamicShapes", "inputs", inputs);
-    const { named = new Map<string, IntermediateSpec>(), varargs = [], varkw } = this.params ?? new ParamsSpec();
+    const { named = new Map<string, IntermediateSpec>(), varargs, varkw } = this.params ?? new ParamsSpec();
     const unknown = [...named.keys(), ...(varkw?.keys() ?? [])].find((it) => !argNames.includes(it));
     if (unknown !== undefined) {
       throw notSaid(`ShapesSpec names the parameter ${unknown}, and the arguments are ${argNames.join(", ")}`);
     }
-    const rest = argNames.filter((it) => !named.has(it) && !varkw?.has(it)).slice(-varargs.length);
-    const specs = argNames.map((it) => named.get(it) ?? varkw?.get(it) ?? varargs[rest.indexOf(it)] ?? null);
+    const rest = varargs && argNames.findLast((it) => !named.has(it) && !varkw?.has(it));
+    if (varargs !== undefined && !Array.isArray(inputs[argNames.indexOf(rest ?? "")])) {
+      throw notSaid("ShapesSpec says something of '*args', and there are no arguments of a rest parameter");
+    }
+    const items = new SeqSpec(varargs ?? []);
+    const specs = argNames.map((it) => named.get(it) ?? varkw?.get(it) ?? (it === rest ? items : null));
     const saidBy = (places: Places): [string, unknown][] =>
       argNames.map((it, at) => [it, places.said(specs[at] as IntermediateSpec, inputs[at], it)]);
     const first = new Places();
@@ -504,14 +512,24 @@ class Places {
       throw notSaid(`${where}: an int that follows from others is not known to an export`);
     if (spec instanceof SeqSpec) {
       if (!Array.isArray(input)) throw notSaid(`${where}: SeqSpec is for a list`);
+      if (spec.entries.length > input.length) {
+        throw notSaid(`${where}: SeqSpec has ${spec.entries.length} entries, and the list has ${input.length} items`);
+      }
       return Array.from(input, (it, at) => this.said(spec.entries[at] ?? null, it, `${where}[${at}]`));
     }
-    const entries = input instanceof Map ? [...input] : isOptions(input) ? Object.entries(input) : undefined;
-    if (entries === undefined) throw notSaid(`${where}: ${spec.constructor.name} is for an object or a Map`);
+    const entries = entriesOf(input);
     const items = new Map<unknown, IntermediateSpec>(spec.items());
-    return Object.fromEntries(
-      entries.map(([key, it]) => [key, this.said(items.get(key) ?? null, it, `${where}.${String(key)}`)]),
+    const [kind, keys] = [spec instanceof ObjectSpec ? "ObjectSpec" : "DictSpec", entries?.map(([key]) => key) ?? []];
+    if (entries === undefined) throw notSaid(`${where}: ${kind} is for an object, a Map or a registered container`);
+    const unknown = [...items.keys()].find((it) => !keys.includes(it));
+    if (unknown !== undefined) {
+      throw notSaid(`${where}: ${kind} names ${String(unknown)}, and there are ${keys.map(String).join(", ")}`);
+    }
+    const said = entries.map(
+      ([key, it]) => [key, this.said(items.get(key) ?? null, it, `${where}.${String(key)}`)] as const,
     );
+    if (input instanceof Map) return new Map(said);
+    return isOptions(input) ? Object.fromEntries(said) : said.map(([, it]) => it);
   }
 
   #int(variable: IntVar): DimSpec {
@@ -550,6 +568,15 @@ class Places {
     this.#dims.set(variable, res);
     return res;
   }
+}
+
+/** The parts of a container by key; undefined of anything that has none. */
+function entriesOf(input: unknown): (readonly [key: unknown, part: unknown])[] | undefined {
+  if (input instanceof Map) return [...input];
+  if (isOptions(input)) return Object.entries(input);
+  const [parts, { type, context }] = treeFlatten(input, { isLeaf: (it) => it !== input });
+  const names = type === undefined ? undefined : containerNamed(type)?.names?.(context);
+  return names?.map((it, at) => [it, parts[at]]);
 }
 
 /** What an expression of one symbol is, where it is a sum of a multiple of it and an int. */

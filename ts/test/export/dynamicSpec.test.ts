@@ -14,6 +14,7 @@ import {
   ObjectSpec,
   operator,
   ParamsSpec,
+  registerDataclass,
   SeqSpec,
   ShapesSpec,
   ShapeVar,
@@ -160,6 +161,44 @@ describe("an export", () => {
     );
     const wrong = spec([operator.gt(a, 10) as Condition]);
     expect(() => exportProgram(new Decides(), [torch.ones(9, 3)], {}, wrong)).toThrow();
+  });
+
+  test("takes what is said of the items of a rest parameter, and of the fields of a registered class", () => {
+    class Batch {
+      readonly image: Tensor;
+      readonly mask: Tensor;
+      constructor(image: Tensor, mask: Tensor) {
+        this.image = image;
+        this.mask = mask;
+      }
+    }
+    registerDataclass(Batch, { serializedTypeName: "dynamicSpec.test.Batch" });
+    class Rest extends Module {
+      override forward(batch: Batch, ...others: Tensor[]): Tensor {
+        return others.reduce((sum, it) => sum.add(it.sum()), batch.image.sum().add(batch.mask.sum()));
+      }
+    }
+    const ones = (size: number): Tensor => torch.ones([size]);
+    const exported = (spec: ShapesSpec) =>
+      exportProgram(new Rest(), [new Batch(ones(3), ones(4)), ones(5), ones(6)], {}, { dynamicShapes: spec }).module();
+    const [a, b] = [new ShapeVar("a"), new ShapeVar("b")];
+    const module = exported(
+      new ShapesSpec({ batch: new ObjectSpec({ mask: new TensorSpec([a]) }), "*args": [null, new TensorSpec([b])] }),
+    );
+    expect((module(new Batch(ones(3), ones(7)), ones(5), ones(8)) as Tensor).item()).toBe(23);
+    expect(() => module(new Batch(ones(3), ones(7)), ones(6), ones(8))).toThrow();
+    const unknown = new ShapesSpec({ batch: new ObjectSpec({ masks: null }) });
+    expect(() => exported(unknown)).toThrow("ObjectSpec names masks, and there are image, mask");
+    expect(() => exported(new ShapesSpec({ "*args": [null, null, null] }))).toThrow("3 entries, and the list has 2");
+    const none = (): unknown =>
+      exportProgram(new Both(), [ones(3), ones(3)], {}, { dynamicShapes: new ShapesSpec({ "*args": [null] }) });
+    expect(none).toThrow("no arguments of a rest parameter");
+  });
+
+  test("computes with variables what it computes with sizes", () => {
+    const n = new IntVar("n");
+    const texts = [n.abs(), n.lshift(2), n.bitwiseAnd(3)].map(String);
+    expect(texts.map((it) => it.replaceAll(/#\d+/g, ""))).toEqual(["Max(n, -n)", "4*n", "PythonMod(n, 4)"]);
   });
 
   test("has variables with values", () => {
