@@ -1,6 +1,20 @@
 /** Runs of programs node by node, and programs beside each other. */
 import { beforeAll, describe, expect, it } from "vitest";
-import { exportProgram, init, Module, nn, type Tensor, tensor, torch, writeSafetensors } from "tracefx";
+import {
+  device,
+  exportProgram,
+  Graph,
+  GraphModule,
+  init,
+  Module,
+  nn,
+  type Tensor,
+  tensor,
+  torch,
+  writeSafetensors,
+} from "tracefx";
+import { LayoutArg } from "../../src/base/values.ts";
+import { SymExpr, TensorMeta } from "../../src/graph/val.ts";
 import { compareModels, firstParting } from "../../src/explorer/diff.ts";
 import { heatOf, measuredOf } from "../../src/explorer/measured.ts";
 import { GraphModel, type Item } from "../../src/explorer/model.ts";
@@ -30,6 +44,14 @@ class Net extends Module {
 
 const exported = (last: (x: Tensor) => Tensor) =>
   exportProgram(new Net(last), [tensor([[1, 2, 3]], { dtype: "float32" })]);
+
+const META = {
+  dtype: "float32",
+  storageOffset: 0,
+  device: device("cpu"),
+  layout: new LayoutArg("strided"),
+  requiresGrad: false,
+} as const;
 
 /** A `.safetensors` file with one tensor. */
 const file = (name: string) =>
@@ -137,6 +159,46 @@ describe("a comparison", () => {
     );
     expect(told(before, diff.before)).toEqual({ mul: "changed", exp: "removed", output: "changed" });
     expect(told(after, diff.after)).toEqual({ mul: "changed", tanh: "added", output: "changed" });
+  });
+
+  it.each<[string, (x: Tensor) => Tensor, (x: Tensor) => Tensor, string]>([
+    ["the order of an input and a constant", (x) => torch.sub(x, 2), (x) => torch.sub(2, x), "sub"],
+    ["the names of arguments", (x) => x.clamp({ min: 2 }), (x) => x.clamp({ max: 2 }), "clamp"],
+    ["which input is given twice", (x) => torch.cat([x, x.exp(), x]), (x) => torch.cat([x, x.exp(), x.exp()]), "cat"],
+  ])("tells %s", (_, a, b, changed) => {
+    const { before, diff } = compared(a, b);
+    expect(told(before, diff.before)[changed]).toBe("changed");
+  });
+
+  it("takes for no difference what symbols are called, but which of them it is", () => {
+    const model = (names: readonly string[], last = "x") => {
+      const graph = new Graph();
+      const [x, y] = ["x", "y"].map((name) => graph.placeholder(name));
+      for (const [at, node] of [x, y].entries()) {
+        const size = new SymExpr(`Symbol('${names[at]}', positive=True, integer=True)`);
+        node?.meta.set("val", new TensorMeta({ ...META, sizes: [size], strides: [1] }));
+      }
+      const sum = graph.callFunction("torch.ops.aten.exp.default", [(last === "x" ? x : y) as never]);
+      sum.meta.set("val", (last === "x" ? x : y)?.meta.get("val"));
+      graph.output(sum);
+      return new GraphModel(new GraphModule({}, graph));
+    };
+    const [before, renamed, joined] = [model(["s0", "s1"]), model(["s77", "s12"]), model(["s5", "s5"])];
+    expect(compareModels(before, renamed).before.size).toBe(0);
+    expect(told(before, compareModels(before, joined).before)).toEqual({ y: "changed" });
+    expect(told(before, compareModels(before, model(["s0", "s1"], "y")).before)).toMatchObject({
+      exp_default: "changed",
+    });
+  });
+
+  it("matches equal nodes before those that have changed", () => {
+    const { before, after, diff } = compared(
+      (x) => x.mul(2).add(x.mul(3)),
+      (x) => x.mul(3).add(x),
+    );
+    const names = [...diff.matches].map(([a, b]) => [before.items[a]?.id, after.items[b]?.id]);
+    expect(names).toContainEqual(["mul_1", "mul"]);
+    expect(told(before, diff.before)).toEqual({ mul: "removed", add: "changed" });
   });
 
   it("finds the first node whose values part", () => {
