@@ -5,10 +5,14 @@
  */
 import { fxError } from "../base/errors.ts";
 import { checkList } from "../base/given.ts";
+import { isObject } from "../base/objects.ts";
 import type { ExampleInputs, ExportedProgram } from "../export/exportedProgram.ts";
 import type { PlanReport } from "../export/programModule.ts";
 import { unflatten } from "../export/tree.ts";
 import type { RangeConstraint } from "../export/program.ts";
+import { inputWrites } from "../export/inputWrites.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
+import type { Graph } from "../graph/graph.ts";
 import { Interpreter } from "../fx/interpreter.ts";
 import { parseExpression } from "../graph/expression.ts";
 import { type Node, notesOf } from "../graph/node.ts";
@@ -38,7 +42,7 @@ const MOST_SAMPLES = 256;
 
 /**
  * Runs a program on inputs: those that its placeholders take, as {@link randomInputs} makes them, or without any those that it was
- * exported with. The program keeps its state.
+ * exported with. Neither the program nor the inputs are changed: the run writes to copies.
  *
  * @example
  * ```ts
@@ -49,9 +53,7 @@ const MOST_SAMPLES = 256;
  */
 export function runProgram(program: ExportedProgram, inputs?: readonly unknown[]): ProgramRun {
   if (inputs !== undefined) checkList("runProgram", "inputs", inputs);
-  // A run may write to buffers, and these are a copy's.
-  using copy = program.clone();
-  const interpreter = new Recorder(copy.unlift(), { disposeValues: true });
+  using interpreter = new Recorder(program.unlift());
   if (inputs !== undefined) interpreter.runWith(inputs, { enableIoProcessing: false });
   else interpreter.run(...exampleCall(program));
   return interpreter.record;
@@ -70,13 +72,14 @@ export function runProgram(program: ExportedProgram, inputs?: readonly unknown[]
 export function profileProgram(program: ExportedProgram, inputs?: readonly unknown[]): PlanReport {
   if (inputs !== undefined) checkList("profileProgram", "inputs", inputs);
   const { inSpec } = program.callSpec;
-  let args = inputs;
-  if (inputs === undefined) args = exampleCall(program);
-  else if (inSpec !== null) {
+  let args = inputs ?? exampleCall(program);
+  if (inputs !== undefined && inSpec !== null) {
     args = callOf(unflatten(inputs, inSpec, { namedtupleFields: new Map() }) as ExampleInputs);
   }
   using model = program.module();
-  return model.profile(args ?? []);
+  using copies = new Copies();
+  const isWritten = writesTo(program.unlift().graph).size > 0;
+  return model.profile((isWritten ? copies.of(args) : args) as readonly unknown[]);
 }
 
 function exampleCall(program: ExportedProgram): unknown[] {
@@ -91,16 +94,57 @@ function callOf([args, kwargs]: ExampleInputs): unknown[] {
   return [...args, ...(Object.keys(kwargs).length > 0 ? [kwargs] : [])];
 }
 
-class Recorder extends Interpreter {
+class Recorder extends Interpreter implements Disposable {
   readonly record = new Map<string, NodeRun>();
+  readonly #written: ReadonlySet<Node>;
+  readonly #copies = new Copies();
+
+  constructor(graphModule: GraphModule) {
+    super(graphModule, { disposeValues: true });
+    this.#written = writesTo(graphModule.graph);
+  }
 
   override runNode(node: Node): unknown {
     const start = performance.now();
-    const value = super.runNode(node);
+    let value = super.runNode(node);
     const milliseconds = performance.now() - start;
+    if (this.#written.has(node)) value = this.#copies.of(value);
     this.record.set(node.name, { milliseconds, ...told(value) });
     return value;
   }
+
+  [Symbol.dispose](): void {
+    this.#copies[Symbol.dispose]();
+  }
+}
+
+/** The tensors that a run writes to in place of those that it was given; one that is given twice has one copy. */
+class Copies implements Disposable {
+  readonly #copies = new Map<Tensor, Tensor>();
+
+  /** What is given to a run in place of a value: tensors in lists and objects are copies, too. */
+  of(value: unknown): unknown {
+    if (Array.isArray(value)) return value.map((it) => this.of(it));
+    if (!(value instanceof Tensor)) {
+      const isPlain = isObject(value) && Object.getPrototypeOf(value) === Object.prototype;
+      return isPlain ? Object.fromEntries(Object.entries(value).map(([key, it]) => [key, this.of(it)])) : value;
+    }
+    const copy = this.#copies.get(value) ?? value.clone();
+    this.#copies.set(value, copy);
+    return copy;
+  }
+
+  [Symbol.dispose](): void {
+    for (const copy of this.#copies.values()) copy.dispose();
+  }
+}
+
+/** The inputs and attributes that a graph may write to. A graph that others call as a part of it may write to all that it is given. */
+function writesTo(graph: Graph): ReadonlySet<Node> {
+  const kinds = ["placeholder", "get_attr"] as const;
+  const isOpaque = graph.nodes.some((it) => it.target.startsWith("torch.ops.higher_order.wrap_with_"));
+  if (isOpaque) return new Set(graph.nodes.filter((it) => kinds.some((kind) => kind === it.op)));
+  return new Set(Array.from(inputWrites(graph, kinds), ([, input]) => input));
 }
 
 function told(value: unknown): Omit<NodeRun, "milliseconds"> {

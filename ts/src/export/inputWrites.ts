@@ -25,20 +25,32 @@ export function refuseInputWrites(
   graph: Graph,
   refusal: (node: Node, input: Node) => FxError | undefined = refused,
 ): void {
+  for (const [node, input] of inputWrites(graph, ["placeholder"])) {
+    const error = refusal(node, input);
+    if (error !== undefined) throw error;
+  }
+}
+
+/** Each node that may write to an input or to a view of one, with that input; inputs are the nodes of these kinds. */
+export function* inputWrites(
+  graph: Graph,
+  kinds: readonly ("placeholder" | "get_attr")[],
+): IterableIterator<readonly [node: Node, input: Node]> {
   // For each node the inputs in whose memory it may lie.
   const inputsOf = new Map<Node, ReadonlySet<Node>>();
   for (const node of graph.nodes) {
-    if (node.op === "placeholder") inputsOf.set(node, new Set([node]));
+    if (kinds.some((it) => it === node.op)) inputsOf.set(node, new Set([node]));
     if (node.op !== "call_function") continue;
     const reached = new Set<Node>();
     for (const { value, isMutated, isAliased } of memoryOf(node)) {
+      const inputs: Node[] = [];
       forEachNode(value, (it) => {
-        for (const input of inputsOf.get(it) ?? []) {
-          const error = isMutated ? refusal(node, input) : undefined;
-          if (error !== undefined) throw error;
-          if (isAliased) reached.add(input);
-        }
+        for (const input of inputsOf.get(it) ?? []) inputs.push(input);
       });
+      for (const input of inputs) {
+        if (isMutated) yield [node, input];
+        if (isAliased) reached.add(input);
+      }
     }
     if (reached.size > 0) inputsOf.set(node, reached);
   }

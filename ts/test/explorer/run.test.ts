@@ -8,7 +8,7 @@ import {
   init,
   Module,
   nn,
-  type Tensor,
+  Tensor,
   tensor,
   torch,
   writeSafetensors,
@@ -125,6 +125,23 @@ describe("a run", () => {
     runProgram(program, randomInputs(program));
     expect([...program.buffers()].map((buffer) => buffer.toArray())).toEqual(before);
   });
+
+  it.each(["input_mutation__core", "view_alias_mutation"])(
+    "and the profile of %s leave inputs as they are",
+    async (name) => {
+      const program = await open(name);
+      const given = randomInputs(program);
+      const examples = program.exampleInputs?.[0] ?? [];
+      const tensors = [...given, ...examples.flat()].filter((it) => it instanceof Tensor);
+      expect(tensors.length).toBeGreaterThan(1);
+      const before = tensors.map((it) => it.toArray());
+      runProgram(program, given);
+      profileProgram(program, given);
+      runProgram(program);
+      profileProgram(program);
+      expect(tensors.map((it) => it.toArray())).toEqual(before);
+    },
+  );
 
   it("takes random inputs of the sizes that the program has, the same for a seed", async () => {
     const program = await open("digits_cnn");
