@@ -207,7 +207,7 @@ export function firstParting(
 }
 
 /** The largest difference, as a share of the largest element; infinite where one is a number and the other is none. */
-function distanceOf(a: Float32Array, b: Float32Array): number {
+function distanceOf(a: Float64Array, b: Float64Array): number {
   if (a.length !== b.length) return Number.POSITIVE_INFINITY;
   let [largest, most] = [1e-30, 0];
   for (const [at, x] of a.entries()) {

@@ -22,17 +22,17 @@ import { DTYPES } from "../../../bindings/dtypes.ts";
 import { tensorOf } from "../tensor/construct.ts";
 import { readSafetensors } from "../tensor/safetensors.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { type Statistics, statisticsOfElements } from "./statistics.ts";
+import { elementsOf, type Statistics, statisticsOfElements } from "./statistics.ts";
 
 /** What a run told of the value of a node. */
 export interface NodeRun {
   readonly milliseconds: number;
   /** The dtype and sizes of a tensor; of anything else, what it is. */
   readonly value: string;
-  /** What the elements of a tensor are like; undefined of other values and of complex numbers. */
+  /** What the elements of a tensor are like, or of the tensors of a list together; undefined of other values and of complex numbers. */
   readonly statistics: Statistics | undefined;
-  /** Elements at equal distances, 256 at most, by which runs are compared. */
-  readonly sample: Float32Array;
+  /** Elements at equal distances, 256 at most of each tensor, by which runs are compared; and numbers that are no tensors. */
+  readonly sample: Float64Array;
 }
 
 /** What a run told, by the names of the program's nodes, in the order in which they ran. */
@@ -148,19 +148,40 @@ function writesTo(graph: Graph): ReadonlySet<Node> {
 }
 
 function told(value: unknown): Omit<NodeRun, "milliseconds"> {
-  if (!(value instanceof Tensor)) return { value: textOf(value), statistics: undefined, sample: new Float32Array() };
-  const text = `${DTYPES[value.dtype].short}[${value.shape.join(", ")}]`;
-  if (DTYPES[value.dtype].kind === "complex") return { value: text, statistics: undefined, sample: new Float32Array() };
-  const elements = value.toFloat32Array();
-  const step = Math.max(1, elements.length / MOST_SAMPLES);
-  const sample = Float32Array.from(
-    { length: Math.min(elements.length, MOST_SAMPLES) },
-    (_, at) => elements[Math.floor(at * step)] as number,
-  );
-  return { value: text, statistics: statisticsOfElements(elements), sample };
+  const elements: (Float32Array | Float64Array)[] = [];
+  const samples: number[] = [];
+  const visit = (it: unknown): void => {
+    if (Array.isArray(it)) for (const item of it) visit(item);
+    else if (typeof it === "number" || typeof it === "bigint" || typeof it === "boolean") samples.push(Number(it));
+    if (!(it instanceof Tensor)) return;
+    const own = elementsOf(it);
+    if (own === undefined) return;
+    elements.push(own);
+    const n = Math.min(own.length, MOST_SAMPLES);
+    for (let at = 0; at < n; at++) samples.push(own[Math.floor((at * own.length) / n)] as number);
+  };
+  visit(value);
+  return {
+    value: textOf(value),
+    statistics: elements.length === 0 ? undefined : statisticsOfElements(joined(elements)),
+    sample: Float64Array.from(samples),
+  };
+}
+
+function joined(parts: readonly (Float32Array | Float64Array)[]): Float32Array | Float64Array {
+  const [first] = parts;
+  if (first !== undefined && parts.length === 1) return first;
+  const res = new Float64Array(parts.reduce((n, it) => n + it.length, 0));
+  let at = 0;
+  for (const it of parts) {
+    res.set(it, at);
+    at += it.length;
+  }
+  return res;
 }
 
 function textOf(value: unknown): string {
+  if (value instanceof Tensor) return `${DTYPES[value.dtype].short}[${value.shape.join(", ")}]`;
   if (Array.isArray(value)) return `${value.length} values`;
   return value === null ? "None" : typeof value === "object" ? value.constructor.name : `${value as number}`;
 }

@@ -4,7 +4,8 @@
  * @module
  */
 import type { Tensor } from "../tensor/tensor.ts";
-import { DTYPES } from "../../../bindings/dtypes.ts";
+import { type DType, DTYPES } from "../../../bindings/dtypes.ts";
+import { realAt } from "../tensor/elements.ts";
 
 /** What the elements of a tensor are like. Minimum, maximum, mean and deviation are those of the finite ones. */
 export interface Statistics {
@@ -25,8 +26,22 @@ const PARTS = 32;
 
 /** The statistics of a tensor; undefined of complex numbers, which have no order. */
 export function statisticsOf(tensor: Tensor): Statistics | undefined {
-  return DTYPES[tensor.dtype].kind === "complex" ? undefined : statisticsOfElements(tensor.toFloat32Array());
+  const elements = elementsOf(tensor);
+  return elements === undefined ? undefined : statisticsOfElements(elements);
 }
+
+/** The elements of a tensor as numbers, in double precision where a float32 cannot hold all of them; undefined of complex numbers. */
+export function elementsOf(tensor: Tensor): Float32Array | Float64Array | undefined {
+  const { dtype } = tensor;
+  if (DTYPES[dtype].kind === "complex") return undefined;
+  if (!WIDE.has(dtype)) return tensor.toFloat32Array();
+  const { data } = tensor;
+  return Float64Array.from({ length: tensor.numel() }, (_, at) => realAt(dtype, data, at));
+}
+
+const WIDE: ReadonlySet<DType> = new Set<DType>(["float64", "int64", "uint64", "int32", "uint32"]);
+/** Squares of elements from here on, or sums of such, are no finite numbers. */
+const LARGE = 1e150;
 
 /**
  * The statistics of numbers.
@@ -36,8 +51,8 @@ export function statisticsOf(tensor: Tensor): Statistics | undefined {
  * statisticsOfElements(Float32Array.of(1, 3, Number.NaN)).mean; // 2
  * ```
  */
-export function statisticsOfElements(elements: Float32Array): Statistics {
-  let [min, max, sum, nans, infinities, zeros] = [Infinity, -Infinity, 0, 0, 0, 0];
+export function statisticsOfElements(elements: Float32Array | Float64Array): Statistics {
+  let [min, max, nans, infinities, zeros] = [Infinity, -Infinity, 0, 0, 0];
   for (const it of elements) {
     if (!Number.isFinite(it)) {
       if (Number.isNaN(it)) nans++;
@@ -47,18 +62,21 @@ export function statisticsOfElements(elements: Float32Array): Statistics {
     if (it === 0) zeros++;
     if (it < min) min = it;
     if (it > max) max = it;
-    sum += it;
   }
   const n = elements.length - nans - infinities;
   if (n === 0) [min, max] = [Number.NaN, Number.NaN];
-  const mean = sum / n;
+  const largest = Math.max(-min, max);
+  const unit = largest > LARGE ? largest : 1;
+  let sum = 0;
+  for (const it of elements) if (Number.isFinite(it)) sum += it / unit;
+  const mean = (sum / n) * unit;
   const histogram = Array.from({ length: PARTS }, () => 0);
-  const scale = max > min ? PARTS / (max - min) : 0;
+  const scale = max > min ? PARTS / (max / unit - min / unit) : 0;
   let squares = 0;
   for (const it of elements) {
     if (!Number.isFinite(it)) continue;
-    squares += (it - mean) ** 2;
-    const part = Math.min(PARTS - 1, Math.floor((it - min) * scale));
+    squares += (it / unit - mean / unit) ** 2;
+    const part = Math.min(PARTS - 1, Math.floor((it / unit - min / unit) * scale));
     histogram[part] = (histogram[part] as number) + 1;
   }
   return {
@@ -66,7 +84,7 @@ export function statisticsOfElements(elements: Float32Array): Statistics {
     min,
     max,
     mean,
-    deviation: Math.sqrt(squares / n),
+    deviation: Math.sqrt(squares / n) * unit,
     nans,
     infinities,
     zeros,

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import {
   device,
   exportProgram,
+  float,
   Graph,
   GraphModule,
   init,
@@ -18,8 +19,8 @@ import { SymExpr, TensorMeta } from "../../src/graph/val.ts";
 import { compareModels, firstParting } from "../../src/explorer/diff.ts";
 import { heatOf, measuredOf } from "../../src/explorer/measured.ts";
 import { GraphModel, type Item } from "../../src/explorer/model.ts";
-import { inputsOf, profileProgram, randomInputs, runProgram } from "../../src/explorer/run.ts";
-import { statisticsOfElements } from "../../src/explorer/statistics.ts";
+import { inputsOf, type NodeRun, profileProgram, randomInputs, runProgram } from "../../src/explorer/run.ts";
+import { statisticsOf, statisticsOfElements } from "../../src/explorer/statistics.ts";
 import { open, refusal } from "../export/fixtures.ts";
 
 beforeAll(async () => {
@@ -83,6 +84,25 @@ describe("statistics", () => {
 });
 
 describe("a run", () => {
+  it("counts elements in the precision that they have", () => {
+    const program = exported((x) => {
+      const wide = x.to("float64").mul(float(1e300));
+      return torch.cat([wide.neg(), wide]).add(0);
+    });
+    const { statistics } = runProgram(program).get("add") as NodeRun;
+    expect(statistics).toMatchObject({ infinities: 0, min: -6e300, max: 6e300, mean: 0 });
+    expect((statistics?.deviation as number) / 1e300).toBeCloseTo(6);
+    const ints = statisticsOf(tensor([2 ** 24 + 1, 2 ** 40 + 1], { dtype: "int64" }));
+    expect(ints).toMatchObject({ min: 2 ** 24 + 1, max: 2 ** 40 + 1 });
+  });
+
+  it("counts the elements of a list at the node that gives it", () => {
+    const program = exported((x) => x.sub(7).sqrt().split(2, 1)[0] as Tensor);
+    const run = runProgram(program);
+    expect(run.get("split")).toMatchObject({ value: "2 values", statistics: { count: 3, nans: 3 } });
+    expect(run.get("split")?.sample.length).toBe(3);
+  });
+
   it("tells of each node the time, the value and the statistics", () => {
     const program = exported((x) => x.mul(2));
     const run = runProgram(program);
