@@ -8,6 +8,7 @@ import { checkList } from "../base/given.ts";
 import { isObject } from "../base/objects.ts";
 import type { ExampleInputs, ExportedProgram } from "../export/exportedProgram.ts";
 import type { PlanReport } from "../export/programModule.ts";
+import type { ConstantValue } from "../export/signature.ts";
 import { unflatten } from "../export/tree.ts";
 import type { RangeConstraint } from "../export/program.ts";
 import { inputWrites } from "../export/inputWrites.ts";
@@ -53,9 +54,30 @@ const MOST_SAMPLES = 256;
  */
 export function runProgram(program: ExportedProgram, inputs?: readonly unknown[]): ProgramRun {
   if (inputs !== undefined) checkList("runProgram", "inputs", inputs);
+  return recorded(program, inputs, () => exampleCall(program));
+}
+
+/**
+ * Runs two programs that are compared, on the same inputs: without any, those that the first was exported with, or the second where the first
+ * was saved without.
+ */
+export function runPrograms(
+  first: ExportedProgram,
+  second: ExportedProgram,
+  inputs?: readonly unknown[],
+): [first: ProgramRun, second: ProgramRun] {
+  const call = (): unknown[] => exampleCall(first.exampleInputs === null ? second : first);
+  return [recorded(first, inputs, call), recorded(second, inputs, call)];
+}
+
+function recorded(
+  program: ExportedProgram,
+  inputs: readonly unknown[] | undefined,
+  call: () => readonly unknown[],
+): ProgramRun {
   using interpreter = new Recorder(program.unlift());
-  if (inputs !== undefined) interpreter.runWith(inputs, { enableIoProcessing: false });
-  else interpreter.run(...exampleCall(program));
+  if (inputs === undefined) interpreter.run(...call());
+  else interpreter.runWith(inputs, { enableIoProcessing: false });
   return interpreter.record;
 }
 
@@ -199,7 +221,7 @@ export function randomInputs(program: ExportedProgram, seed = 0): unknown[] {
   return program.graphSignature.inputSpecs.flatMap((spec, at) => {
     const node = placeholders[at];
     if (spec.kind !== "USER_INPUT" || node === undefined) return [];
-    if (spec.arg.type === "constant") return [spec.arg.value.type === "None" ? null : spec.arg.value.value];
+    if (spec.arg.type === "constant") return [constantOf(spec.arg.value)];
     return [randomValue(notesOf(node)?.get("val"), node, program.rangeConstraints, random)];
   });
 }
@@ -211,13 +233,20 @@ export function randomInputs(program: ExportedProgram, seed = 0): unknown[] {
  */
 export function inputsOf(program: ExportedProgram, file: ArrayBuffer): unknown[] {
   const { tensors } = readSafetensors(file);
-  return program.graphSignature.userInputs.map((name, at) => {
-    const found = tensors.get(String(name)) ?? tensors.get(`in${at}`);
-    if (found !== undefined) return found;
-    throw fxError("InputCount", `the file has no input \`${String(name)}\``, {
+  const specs = program.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");
+  return specs.map(({ arg }, at) => {
+    if (arg.type === "constant") return constantOf(arg.value);
+    const found = tensors.get(arg.name) ?? tensors.get(`in${at}`);
+    // A number is a tensor of one element in the file.
+    if (found !== undefined) return arg.type === "tensor" ? found : found.item();
+    throw fxError("InputCount", `the file has no input \`${arg.name}\``, {
       help: `it has ${[...tensors.keys()].join(", ")}; name them as the placeholders, or in0, in1 and so on`,
     });
   });
+}
+
+function constantOf(value: ConstantValue): unknown {
+  return value.type === "None" ? null : value.value;
 }
 
 function randomValue(val: unknown, node: Node, ranges: ReadonlyMap<string, RangeConstraint>, random: Random): unknown {

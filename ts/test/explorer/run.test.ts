@@ -19,7 +19,15 @@ import { SymExpr, TensorMeta } from "../../src/graph/val.ts";
 import { compareModels, firstParting } from "../../src/explorer/diff.ts";
 import { heatOf, measuredOf } from "../../src/explorer/measured.ts";
 import { GraphModel, type Item } from "../../src/explorer/model.ts";
-import { inputsOf, type NodeRun, profileProgram, randomInputs, runProgram } from "../../src/explorer/run.ts";
+import {
+  inputsOf,
+  type NodeRun,
+  profileProgram,
+  type ProgramRun,
+  randomInputs,
+  runProgram,
+  runPrograms,
+} from "../../src/explorer/run.ts";
 import { statisticsOf, statisticsOfElements } from "../../src/explorer/statistics.ts";
 import { open, refusal } from "../export/fixtures.ts";
 
@@ -40,6 +48,12 @@ class Net extends Module {
 
   override forward(x: Tensor): Tensor {
     return this.#last(this.linear.forward(x).relu());
+  }
+}
+
+class Scaled extends Module {
+  override forward(x: Tensor, factor: number, _bias: Tensor | null): Tensor {
+    return x.mul(factor);
   }
 }
 
@@ -176,11 +190,25 @@ describe("a run", () => {
     const program = exported((x) => x);
     for (const name of ["x", "in0"])
       expect((inputsOf(program, file(name))[0] as Tensor).toArray()).toEqual([[1, 1, 1]]);
+    const withNumber = exportProgram(new Scaled(), [tensor([[1, 2, 3]], { dtype: "float32" }), 2, null]);
+    const given = inputsOf(withNumber, file("in0"));
+    expect(given.slice(1)).toEqual([2, null]);
     expect((await refusal(() => inputsOf(program, file("y")))).message).toContain("it has y");
   });
 });
 
 describe("a comparison", () => {
+  it("runs both programs on the inputs of the first, or else of the second", () => {
+    const one = exported((x) => x);
+    const other = exportProgram(new Net((x) => x), [tensor([[5, 5, 5]], { dtype: "float32" })]);
+    const maxima = (runs: readonly ProgramRun[]) => runs.map((run) => run.get("x")?.statistics?.max);
+    expect(maxima(runPrograms(one, other))).toEqual([3, 3]);
+    expect(maxima(runPrograms(other, one))).toEqual([5, 5]);
+    one.exampleInputs = null;
+    expect(maxima(runPrograms(one, other))).toEqual([5, 5]);
+    expect(maxima(runPrograms(one, other, randomInputs(one)))[0]).toBeLessThan(3);
+  });
+
   it("of a program with itself finds nothing", () => {
     const { before, after, diff } = compared(
       (x) => x.mul(2),
