@@ -373,7 +373,7 @@ export class TracefxGraph extends Base {
     const scene = sceneOf(model, { open: this.#open, weights: this.#showsWeights });
     this.#tell("Laying out…");
     const layout = await layouter.layOut(scene.request);
-    if (turn !== this.#nShown) return;
+    if (turn !== this.#nShown || layout === undefined) return;
     const before = viewer.picture?.scene.model === model ? viewer.picture.scene.boxOf[anchor] : undefined;
     const now = scene.boxOf[anchor];
     const stays = before === undefined || now === undefined ? undefined : { before, now };

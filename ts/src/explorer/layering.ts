@@ -45,6 +45,8 @@ export interface Links {
 const POINTS_EACH = 4;
 const POINTS_ALWAYS = 20_000;
 const SWEEPS = 6;
+/** How many links the sweeps of a level pass at most, and so how long a level takes: of a larger one there are fewer sweeps. */
+const MOST_SWEPT = 3_000_000;
 
 /** Puts the nodes of a level into rows, and each row into an order with few crossings. */
 export function layer(level: Level): Layers {
@@ -87,9 +89,11 @@ function rowsOf(level: Level): number[] {
   // A node that uses nothing stands just above what uses it: weights and constants would all be in the first row.
   const used = new Set(to);
   for (const node of order.toReversed()) {
-    const ends = (outgoing[node] as number[]).map((edge) => rowOf[to[edge] as number] as number);
-    if (used.has(node) || ends.length === 0) continue;
-    rowOf[node] = Math.max(rowOf[node] as number, Math.min(...ends) - 1);
+    const edges = outgoing[node] as number[];
+    if (used.has(node) || edges.length === 0) continue;
+    // A value may have more users than a call takes arguments.
+    const nearest = edges.reduce((row, edge) => Math.min(row, rowOf[to[edge] as number] as number), Infinity);
+    rowOf[node] = Math.max(rowOf[node] as number, nearest - 1);
   }
   let most = 0;
   for (let node = 0; node < nNodes; node++) {
@@ -166,7 +170,9 @@ function ordered(rowOf: readonly number[], links: Links): number[][] {
   }
   let best = rows.map((row) => [...row]);
   let fewest = crossings(rows, links, places);
-  for (let sweep = 0; sweep < SWEEPS && fewest > 0; sweep++) {
+  const nLinks = links.below.reduce((n, it) => n + it.length, 0);
+  const nSweeps = Math.min(SWEEPS, Math.floor(MOST_SWEPT / (nLinks + 1)));
+  for (let sweep = 0; sweep < nSweeps && fewest > 0; sweep++) {
     const isDown = sweep % 2 === 0;
     const neighbours = isDown ? links.above : links.below;
     for (let at = 1; at < nRows; at++) sortRow(rows[isDown ? at : nRows - 1 - at] as number[], neighbours, places);

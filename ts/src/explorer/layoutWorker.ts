@@ -5,9 +5,9 @@
  */
 import { layOut, type LayoutRequest } from "./layout.ts";
 
-addEventListener("message", ({ data }: MessageEvent<{ readonly id: number; readonly request: LayoutRequest }>) => {
-  const layout = layOut(data.request);
+addEventListener("message", ({ data }: MessageEvent<LayoutRequest>) => {
+  const layout = layOut(data);
   const { starts, points, branches, edgeStarts, ofEdges } = layout.wires;
   const transfer = [layout.boxes, starts, points, branches, edgeStarts, ofEdges].map((it) => it.buffer as ArrayBuffer);
-  postMessage({ id: data.id, layout }, { transfer });
+  postMessage(layout, { transfer });
 });

@@ -5,14 +5,20 @@
  */
 import { layOut, type Layout, type LayoutRequest } from "./layout.ts";
 
-/** Lays out pictures, one after another. */
+/** A picture that the worker lays out. */
+interface Task {
+  readonly request: LayoutRequest;
+  readonly resolve: (layout: Layout | undefined) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Lays out pictures. Only the last one that is asked for counts: a worker that lays out another one is ended. */
 export class Layouter implements Disposable {
-  readonly #waiting = new Map<
-    number,
-    { readonly request: LayoutRequest; readonly resolve: (layout: Layout) => void }
-  >();
   #worker: Worker | undefined;
-  #nRequests = 0;
+  #task: Task | undefined;
+  /** Whether workers cannot be had here. */
+  #isAlone = false;
+  #isDisposed = false;
 
   /** Whether a worker does it. */
   get hasWorker(): boolean {
@@ -20,46 +26,67 @@ export class Layouter implements Disposable {
   }
 
   constructor() {
-    try {
-      // In these words bundlers find the worker.
-      this.#worker = new Worker(new URL("./layoutWorker.js", import.meta.url), { type: "module" });
-    } catch {
-      // A page from a file has no workers.
-      return;
-    }
-    this.#worker.addEventListener(
-      "message",
-      ({ data }: MessageEvent<{ readonly id: number; readonly layout: Layout }>) => {
-        this.#waiting.get(data.id)?.resolve(data.layout);
-        this.#waiting.delete(data.id);
-      },
-    );
-    this.#worker.addEventListener("error", () => this.#goOnHere());
+    this.#start();
   }
 
-  /** Lays out one picture. */
-  async layOut(request: LayoutRequest): Promise<Layout> {
+  /** Lays out one picture; undefined where a newer one was asked for meanwhile, or none is wanted any more. */
+  async layOut(request: LayoutRequest): Promise<Layout | undefined> {
+    if (this.#task !== undefined) this.#end();
+    if (this.#isDisposed) return undefined;
+    this.#start();
     const worker = this.#worker;
     if (worker === undefined) return layOut(request);
-    return await new Promise((resolve) => {
-      const id = this.#nRequests++;
-      this.#waiting.set(id, { request, resolve });
+    return await new Promise((resolve, reject) => {
+      this.#task = { request, resolve, reject };
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker has none
-      worker.postMessage({ id, request });
+      worker.postMessage(request);
     });
   }
 
   /** Ends the worker. What it has not laid out is not laid out. */
   [Symbol.dispose](): void {
-    this.#worker?.terminate();
-    this.#worker = undefined;
-    this.#waiting.clear();
+    this.#isDisposed = true;
+    this.#end();
   }
 
-  /** Without the worker, which could not be loaded. */
+  #start(): void {
+    if (this.#worker !== undefined || this.#isAlone) return;
+    try {
+      // In these words bundlers find the worker.
+      this.#worker = new Worker(new URL("./layoutWorker.js", import.meta.url), { type: "module" });
+    } catch {
+      // A page from a file has no workers.
+      this.#isAlone = true;
+      return;
+    }
+    const worker = this.#worker;
+    worker.addEventListener("message", ({ data }: MessageEvent<Layout>) => {
+      const task = this.#task;
+      this.#task = undefined;
+      task?.resolve(data);
+    });
+    for (const type of ["error", "messageerror"]) worker.addEventListener(type, () => this.#goOnHere());
+  }
+
+  #end(): void {
+    this.#worker?.terminate();
+    this.#worker = undefined;
+    const task = this.#task;
+    this.#task = undefined;
+    task?.resolve(undefined);
+  }
+
+  /** Without the worker, which could not be loaded or has failed; what fails here, too, is told. */
   #goOnHere(): void {
-    const waiting = [...this.#waiting.values()];
-    this[Symbol.dispose]();
-    for (const { request, resolve } of waiting) resolve(layOut(request));
+    this.#isAlone = true;
+    const task = this.#task;
+    this.#task = undefined;
+    this.#end();
+    if (task === undefined) return;
+    try {
+      task.resolve(layOut(task.request));
+    } catch (error) {
+      task.reject(error);
+    }
   }
 }

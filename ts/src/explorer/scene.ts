@@ -110,7 +110,7 @@ export function opening(model: GraphModel, room: number): Set<number> {
       if (n > left) break;
       left -= n;
       open.add(index);
-      next.push(...model.children(index));
+      for (const child of model.children(index)) next.push(child);
     }
     level = next;
   }

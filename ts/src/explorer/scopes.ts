@@ -51,7 +51,8 @@ export class Scopes {
     const open = [this.#root];
     for (let scope = open.pop(); scope !== undefined; scope = open.pop()) {
       yield scope;
-      open.push(...[...scope.inner.values()].toReversed());
+      // A level may have more scopes than a call takes arguments.
+      for (const inner of [...scope.inner.values()].toReversed()) open.push(inner);
     }
   }
 

@@ -58,6 +58,12 @@ function network(n: number): [number, number][] {
 }
 
 describe("boxes", () => {
+  it("of a value with very many users stand below it", () => {
+    const n = 130_000;
+    const layout = laidOut({ n, edges: Array.from({ length: n - 1 }, (_, at) => [0, at + 1] as const) });
+    expect(boxOf(layout, n - 1).y).toBeGreaterThan(boxOf(layout, 0).bottom);
+  });
+
   it("stand below what they use, and none on another", () => {
     const edges: [number, number][] = [
       [0, 2],
