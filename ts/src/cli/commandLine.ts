@@ -67,12 +67,20 @@ export function readCommandLine(args: readonly string[]): CommandLine | "help" |
   return { verb, files, options };
 }
 
-/** The value of an option that is a number from `least` on, or `otherwise` where it is not given. */
-export function numberOf({ options }: CommandLine, name: string, least: number, otherwise: number): number {
+/** The value of an option that is a number from `least` on, to `most` where that is given; or `otherwise` where it is not given. */
+export function numberOf(
+  { options }: CommandLine,
+  name: string,
+  least: number,
+  otherwise: number,
+  most?: number,
+): number {
   const [text] = options.get(name) ?? [];
   if (text === undefined) return otherwise;
   const value = number(text);
-  if (value === undefined || value < least) throw new CommandLineError(`--${name} needs a number from ${least} on`);
+  if (value === undefined || value < least || value > (most ?? value)) {
+    throw new CommandLineError(`--${name} needs a number from ${least} ${most === undefined ? "on" : `to ${most}`}`);
+  }
   return value;
 }
 

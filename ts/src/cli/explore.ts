@@ -9,6 +9,7 @@ import { createReadStream } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { createServer, type ServerResponse } from "node:http";
 import { basename, extname, join, sep } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { fileURLToPath } from "node:url";
 import { fxError } from "../base/errors.ts";
 
@@ -29,13 +30,14 @@ const TYPES: Readonly<Record<string, string>> = {
 
 /** Nothing of another site, and nothing to another site. */
 const POLICY =
-  "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; connect-src 'self'; worker-src 'self'; img-src 'self' data: blob:";
+  "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; connect-src 'self'; worker-src 'self'; img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 const HEADERS = {
   "cache-control": "no-store",
   "content-security-policy": POLICY,
   "cross-origin-embedder-policy": "require-corp",
   "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
   "x-content-type-options": "nosniff",
 };
 
@@ -49,9 +51,7 @@ export async function serveExplorer(files: readonly string[], port: number): Pro
   for (const file of files) await checkFile(file);
   const server = createServer((request, response) => {
     const own = server.address();
-    const hosts = own !== null && typeof own === "object" ? [`127.0.0.1:${own.port}`, `localhost:${own.port}`] : [];
-    // A site whose name leads to this machine has another host, and is told nothing.
-    const isOwn = hosts.includes(request.headers.host ?? "");
+    const isOwn = own !== null && typeof own === "object" && isOwnHost(request.headers.host ?? "", own.port);
     const url = `http://localhost${request.url ?? "/"}`;
     const isRight = isOwn && request.method === "GET" && URL.canParse(url);
     void answer(isRight ? new URL(url).pathname : "", files, response);
@@ -75,6 +75,13 @@ export async function serveExplorer(files: readonly string[], port: number): Pro
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+/** Whether a request is to this machine by its own name. A site whose name leads to this machine has another host, and is told nothing. */
+export function isOwnHost(host: string, port: number): boolean {
+  const names = ["127.0.0.1", "localhost"];
+  // Browsers leave out the port of HTTP.
+  return names.some((name) => host === `${name}:${port}` || (port === 80 && host === name));
 }
 
 async function checkFile(file: string): Promise<void> {
@@ -107,9 +114,8 @@ async function respondFile(response: ServerResponse, file: string): Promise<void
   }
   const type = TYPES[extname(file)] ?? "application/octet-stream";
   response.writeHead(200, { ...HEADERS, "content-type": type, "content-length": info.size });
-  createReadStream(file)
-    .on("error", () => response.destroy())
-    .pipe(response);
+  // A reader that goes away closes the file, and a file that cannot be read ends the answer: there is nobody to tell.
+  await pipeline(createReadStream(file), response).catch(() => undefined);
 }
 
 /** A file of the package by its address; undefined for what is not in the folders that the page loads. */

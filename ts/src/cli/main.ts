@@ -64,7 +64,8 @@ async function execute(line: CommandLine): Promise<string> {
       );
     }
     case "explore": {
-      const { url } = await serveExplorer(line.files, numberOf(line, "port", 0, 0));
+      if (line.options.has("limit")) throw new CommandLineError("explore has no limits: the browser opens the files");
+      const { url } = await serveExplorer(line.files, numberOf(line, "port", 0, 0, 65_535));
       return line.options.has("json") ? JSON.stringify({ url }) : `${url} shows it; ctrl+c ends`;
     }
     default:

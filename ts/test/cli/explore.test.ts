@@ -1,8 +1,9 @@
 /** The page that `npx tracefx explore` serves: what it has, and that it has nothing else. */
 import { readFileSync } from "node:fs";
 import { request } from "node:http";
-import { expect, test } from "vitest";
-import { serveExplorer } from "../../src/cli/explore.ts";
+import { expect, test, vi } from "vitest";
+import { isOwnHost, serveExplorer } from "../../src/cli/explore.ts";
+import { main } from "../../src/cli/main.ts";
 import { fixture, refusal } from "../export/fixtures.ts";
 
 const PROGRAM = fixture("digits_cnn/model.pt2");
@@ -62,4 +63,28 @@ test("a file that is not there is refused before anything is served, and so is a
   await using served = await serveExplorer([PROGRAM], 0);
   const taken = await refusal(async () => await serveExplorer([PROGRAM], Number(new URL(served.url).port)));
   expect(taken.message).toContain("--port N");
+});
+
+test("the port of HTTP may be left out of the host, and no other", () => {
+  for (const host of ["localhost", "127.0.0.1", "localhost:80"]) expect(isOwnHost(host, 80)).toBe(true);
+  expect(isOwnHost("localhost", 8080)).toBe(false);
+  expect(isOwnHost("evil.example", 80)).toBe(false);
+});
+
+test("other sites neither frame the page nor read what it has", async () => {
+  await using served = await serveExplorer([PROGRAM], 0);
+  const { headers } = await fetch(served.url);
+  const policy = headers.get("content-security-policy");
+  for (const rule of ["frame-ancestors", "base-uri", "form-action"]) expect(policy).toContain(`${rule} 'none'`);
+  expect(headers.get("cross-origin-resource-policy")).toBe("same-origin");
+});
+
+test.each([
+  [["--port", "65536"], "--port needs a number from 0 to 65535"],
+  [["--limit", "archive_bytes=1"], "explore has no limits"],
+])("%s is refused", async (options, message) => {
+  const told = vi.spyOn(console, "error").mockReturnValue(undefined);
+  expect(await main(["explore", PROGRAM, ...options])).toBe(2);
+  expect(told.mock.lastCall?.[0]).toContain(message);
+  told.mockRestore();
 });
