@@ -244,6 +244,56 @@ it(
 );
 
 it(
+  "shows the last of what is opened and compared at once, and runs it on what the bar says",
+  async () => {
+    const page = await open("digits_cnn");
+    const told = await withElement(
+      page,
+      async (element, [one, other]) => {
+        const compared = element.compare(new URL(other as string));
+        await element.open(new URL(one as string));
+        const picture = element.toSvg();
+        await compared;
+        const bar = element.shadowRoot?.querySelector(".next-difference") as HTMLElement;
+        const alone = bar.hidden && element.toSvg() === picture;
+        const [tensor] = (element.model?.source as ExportedProgram).stateDict.values();
+        await element.compare(new URL(other as string));
+        const isKept = tensor?.isDisposed === false;
+        await element.open(new URL(one as string));
+        const isGone = tensor?.isDisposed === true;
+        return { alone, isKept, isGone };
+      },
+      [address("digits_cnn"), address("resnet_block_tiny")],
+    );
+    expect(told).toEqual({ alone: true, isKept: true, isGone: true });
+    await page.getByRole("button", { name: "Run", exact: true }).click();
+    await page.getByText(/all nodes took .*; on the example inputs$/).waitFor();
+    await page.getByLabel("Inputs of a run").selectOption("random");
+    await page.getByRole("button", { name: "Run", exact: true }).click();
+    await page.getByText(/; on random inputs$/).waitFor();
+    await page.getByLabel("Inputs of a run").selectOption("example");
+  },
+  PATIENCE,
+);
+
+it(
+  "searches without opening weights until it is asked to",
+  async () => {
+    const page = await open("digits_cnn");
+    const weights = page.getByRole("button", { name: "Weights" });
+    expect(await weights.getAttribute("aria-pressed")).toBe("false");
+    await page.getByRole("searchbox").fill("weight");
+    await page.getByText(/^\d+ found$/).waitFor();
+    expect(await weights.getAttribute("aria-pressed")).toBe("false");
+    await page.getByRole("searchbox").press("Enter");
+    await expect.poll(() => weights.getAttribute("aria-pressed")).toBe("true");
+    await weights.click();
+    await page.getByRole("searchbox").fill("");
+  },
+  PATIENCE,
+);
+
+it(
   "saves the picture as SVG and as PNG",
   async () => {
     const page = await open("digits_cnn");

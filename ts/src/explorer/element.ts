@@ -20,7 +20,7 @@ import { type Explorable, GraphModel, type Item } from "./model.ts";
 import { Outline } from "./outline.ts";
 import { type PanelSource, showDetails } from "./panel.ts";
 import { linkOf, stateOfLink } from "./permalink.ts";
-import { inputsOf, profileProgram, type ProgramRun, randomInputs, runProgram } from "./run.ts";
+import { inputsOf, profileProgram, type ProgramRun, randomInputs, runProgram, runPrograms } from "./run.ts";
 import { opening, sceneOf } from "./scene.ts";
 import { search } from "./search.ts";
 import { svgOf } from "./svg.ts";
@@ -93,6 +93,10 @@ export class TracefxGraph extends Base {
   /** Counts what was opened, and what was laid out, so that the last one is shown. */
   #nOpened = 0;
   #nShown = 0;
+  /** Whether the picture is not, or not yet, of what is open. */
+  #isStale = false;
+  /** The programs that the element has read from files. */
+  readonly #loaded = new Set<Explorable>();
   #linkTimer: ReturnType<typeof setTimeout> | undefined;
   #watches: AbortController | undefined;
 
@@ -111,48 +115,61 @@ export class TracefxGraph extends Base {
     return this.#viewer?.drawTime ?? 0;
   }
 
-  /** Opens a program or graph module, or the file of a program. A file that is refused throws, and what was open before stays. */
+  /**
+   * Opens a program or graph module, or the file of a program. A file that is refused throws, and what was open before stays. What the element
+   * has read from a file itself is disposed of when something else is opened. Of several that are opened at once the last one is shown.
+   */
   async open(source: Explorable | ProgramSource): Promise<void> {
     const turn = ++this.#nOpened;
     this.#tell("Opening…");
     try {
-      const model = new GraphModel(isExplorable(source) ? source : await load(source));
-      if (turn !== this.#nOpened) return;
+      const model = await this.#read(source, turn);
+      if (model === undefined) return;
       await this.#show(model);
     } catch (error) {
       if (turn === this.#nOpened) this.#tell(error instanceof FxError ? error.message : String(error));
       throw error;
     }
-    this.dispatchEvent(new CustomEvent("tracefx-open"));
+    if (turn === this.#nOpened) this.dispatchEvent(new CustomEvent("tracefx-open"));
   }
 
   /**
    * Opens another program beside the one that is open, and marks what differs: what one of them has alone, and what has another operator,
-   * other constants or another value. The second one is shown.
+   * other arguments or another value. The second one is shown.
    */
   async compare(source: Explorable | ProgramSource): Promise<void> {
-    const before = this.#opened("compare");
-    const after = new GraphModel(isExplorable(source) ? source : await load(source));
-    const comparison = { before, after, diff: compareModels(before, after), isAfter: true };
-    await this.#show(after, comparison);
+    const before = this.#comparison?.before ?? this.#opened("compare");
+    const turn = ++this.#nOpened;
+    const after = await this.#read(source, turn);
+    if (after === undefined) return;
+    await this.#show(after, { before, after, diff: compareModels(before, after), isAfter: true });
+    if (turn !== this.#nOpened) return;
     const n = this.#differences().length;
     this.#tell(n === 0 ? "no node differs" : `${n} nodes differ`);
   }
 
+  /** The model of what is opened; undefined where something else was opened meanwhile. */
+  async #read(source: Explorable | ProgramSource, turn: number): Promise<GraphModel | undefined> {
+    if (isExplorable(source)) return new GraphModel(source);
+    const program = await load(source);
+    if (turn !== this.#nOpened) {
+      program.dispose();
+      return undefined;
+    }
+    this.#loaded.add(program);
+    return new GraphModel(program);
+  }
+
   /**
    * Runs the program node by node on inputs for its placeholders, or without any on those that it was exported with, and shows how long
-   * each node took; the panel has the statistics of its value. Two programs that are compared are run both, and the first node whose
-   * values part is selected.
+   * each node took; the panel has the statistics of its value. Two programs that are compared are run both on the same inputs, and the
+   * first node whose values part is selected.
    */
   run(inputs?: readonly unknown[]): ProgramRun {
     const model = this.#opened("run");
-    const runOf = ({ source }: GraphModel): ProgramRun => {
-      if (source instanceof ExportedProgram) return runProgram(source, inputs);
-      throw fxError("InvalidOption", "a graph module has no signature to run it by", {
-        help: "exportProgram(module, inputs)",
-      });
-    };
-    const run = runOf(model);
+    const comparison = this.#comparison;
+    const runs = comparison && runPrograms(programOf(comparison.before), programOf(comparison.after), inputs);
+    const run = runs?.[comparison?.isAfter === true ? 1 : 0] ?? runProgram(programOf(model), inputs);
     this.#measured = measuredOf(model, run);
     this.#inputs = inputs;
     this.#plan = undefined;
@@ -164,10 +181,9 @@ export class TracefxGraph extends Base {
     if (firstNan !== undefined) told += `; the first NaN is in ${nameOf(firstNan)}`;
     if (firstInfinite !== undefined) told += `; the first infinity is in ${nameOf(firstInfinite)}`;
     let found = firstNan;
-    if (this.#comparison !== undefined) {
-      const { before, after, diff, isAfter } = this.#comparison;
-      const [first, second] = [isAfter ? runOf(before) : run, isAfter ? run : runOf(after)];
-      const parting = firstParting(before, first, after, second, diff, TOLERANCE);
+    if (comparison !== undefined && runs !== undefined) {
+      const { before, after, diff, isAfter } = comparison;
+      const parting = firstParting(before, runs[0], after, runs[1], diff, TOLERANCE);
       told +=
         parting === undefined
           ? "; the values agree"
@@ -245,10 +261,10 @@ export class TracefxGraph extends Base {
     this.#paint();
     const src = this.getAttribute("src");
     if (src !== null && this.#model === undefined) this.#openAddress(src);
-    // What was opened before the element came into the page has had no size until now.
-    else if (this.#model !== undefined && this.#viewer?.picture === undefined) {
+    // What was opened or changed while the element was in no page has no picture yet.
+    else if (this.#model !== undefined && this.#isStale) {
       this.#prepare();
-      void this.#lay().then(() => this.#viewer?.begin());
+      void this.#layAnew();
     }
   }
 
@@ -272,8 +288,12 @@ export class TracefxGraph extends Base {
   #openAddress(src: string): void {
     const other = this.getAttribute("compare");
     const opened = this.open(new URL(src, document.baseURI));
-    const all = other === null ? opened : opened.then(() => this.#compareAddress(other));
-    all.catch((error: unknown) => this.#fail(error));
+    const turn = this.#nOpened;
+    // Something else that was opened meanwhile is not compared with.
+    const compared = opened.then(() =>
+      other === null || turn !== this.#nOpened ? undefined : this.#compareAddress(other),
+    );
+    compared.catch((error: unknown) => this.#fail(error));
   }
 
   #compareAddress(other: string): Promise<void> {
@@ -314,7 +334,7 @@ export class TracefxGraph extends Base {
     it.openAll.addEventListener("click", () => void this.#openAll());
     it.closeAll.addEventListener("click", () => {
       this.#open.clear();
-      void this.#lay().then(() => this.#viewer?.begin());
+      void this.#layAnew();
     });
     it.weights.addEventListener("click", () => {
       this.#showsWeights = !this.#showsWeights;
@@ -349,8 +369,17 @@ export class TracefxGraph extends Base {
     this.#open = opening(model, ROOM);
     this.#prepare();
     if (stateOfLink(hash, model) !== undefined) return await this.restore(hash);
-    await this.#lay();
-    this.#viewer?.begin();
+    await this.#layAnew();
+  }
+
+  /** Disposes of the programs that the element has read and shows no more. */
+  #disposeOthers(): void {
+    const shown = [this.#model, this.#comparison?.before, this.#comparison?.after].map((it) => it?.source);
+    for (const source of this.#loaded) {
+      if (shown.includes(source)) continue;
+      this.#loaded.delete(source);
+      if (source instanceof ExportedProgram) source.dispose();
+    }
   }
 
   /** Shows in the bar and in the panel what there is for what is open. */
@@ -368,6 +397,7 @@ export class TracefxGraph extends Base {
   /** Lays out what is open now. The item that was opened or closed stays where it is on the screen. */
   async #lay(anchor = -1): Promise<void> {
     const turn = ++this.#nShown;
+    this.#isStale = true;
     const [model, layouter, viewer] = [this.#model, this.#layouter, this.#viewer];
     if (model === undefined || layouter === undefined || viewer === undefined) return;
     const scene = sceneOf(model, { open: this.#open, weights: this.#showsWeights });
@@ -377,12 +407,21 @@ export class TracefxGraph extends Base {
     const before = viewer.picture?.scene.model === model ? viewer.picture.scene.boxOf[anchor] : undefined;
     const now = scene.boxOf[anchor];
     const stays = before === undefined || now === undefined ? undefined : { before, now };
+    this.#isStale = false;
     viewer.show(pictureOf(scene, layout), stays);
+    this.#disposeOthers();
     this.#outline?.show(scene);
     this.#outline?.activate(this.#selected);
     this.#mark();
     this.#tell(`${model.nNodes} nodes, ${scene.items.length} boxes`);
     this.#link();
+  }
+
+  /** The same, and shows the upper end of the picture. */
+  async #layAnew(): Promise<void> {
+    const model = this.#model;
+    await this.#lay();
+    if (model === this.#model && !this.#isStale) this.#viewer?.begin();
   }
 
   async #toggle(item: number): Promise<void> {
@@ -398,8 +437,7 @@ export class TracefxGraph extends Base {
   async #openAll(): Promise<void> {
     const model = this.#opened("openAll");
     this.#open = opening(model, MOST_BOXES);
-    await this.#lay();
-    this.#viewer?.begin();
+    await this.#layAnew();
   }
 
   /** Selects an item; -1 for none. What it is in is opened, and it is brought into view. */
@@ -409,10 +447,8 @@ export class TracefxGraph extends Base {
     if (this.#selected >= 0 && reveals) await this.#uncover(this.#selected);
     this.#outline?.activate(this.#selected);
     this.#mark();
-    const picture = this.#viewer?.picture;
-    if (this.#selected >= 0 && reveals && picture !== undefined) {
-      this.#viewer?.reveal(picture.scene.boxOf[this.#selected] as number);
-    }
+    const box = this.#shown()?.scene.boxOf[this.#selected] ?? -1;
+    if (box >= 0 && reveals) this.#viewer?.reveal(box);
     this.#panel();
     this.#link();
     this.dispatchEvent(new CustomEvent<SelectDetail>("tracefx-select", { detail: { item: this.selection } }));
@@ -432,17 +468,32 @@ export class TracefxGraph extends Base {
 
   /** Runs the program on what the bar says. */
   async #runChosen(): Promise<void> {
-    const { source } = this.#opened("run");
-    if (!(source instanceof ExportedProgram) || this.#controls === undefined) return;
-    const kind = this.#controls.inputs.value;
-    const file = kind === "file" ? await chosenFile(".safetensors") : undefined;
-    if (kind === "file" && file === undefined) return;
-    const inputs = file === undefined ? randomInputs(source) : inputsOf(source, await file.arrayBuffer());
+    const model = this.#opened("run");
+    if (this.#controls === undefined) return;
+    const given = await this.#chosenInputs(programOf(model), this.#controls.inputs.value);
+    if (given === undefined || model !== this.#model) return;
     this.#tell("Running…");
     // The page shows that before the run, which it waits for.
     await new Promise((resolve) => setTimeout(resolve, 20));
-    const isExample = kind === "example" && source.exampleInputs !== null;
-    this.run(isExample ? undefined : inputs);
+    if (model !== this.#model) return;
+    this.run(given.inputs);
+    this.#tell(`${this.#controls.status.textContent}; ${given.told}`);
+  }
+
+  /** The inputs of a kind, and what they are; undefined where no file was chosen. */
+  async #chosenInputs(
+    program: ExportedProgram,
+    kind: string,
+  ): Promise<{ readonly inputs?: readonly unknown[]; readonly told: string } | undefined> {
+    if (kind === "file") {
+      const file = await chosenFile(".safetensors");
+      return file && { inputs: inputsOf(program, await file.arrayBuffer()), told: `on the inputs of ${file.name}` };
+    }
+    const programs = [this.#comparison?.before, this.#comparison?.after].map((it) => it?.source);
+    const hasExamples = [program, ...programs].some((it) => it instanceof ExportedProgram && it.exampleInputs !== null);
+    if (kind === "example" && hasExamples) return { told: "on the example inputs" };
+    const why = kind === "example" ? ", since the file has no example inputs" : "";
+    return { inputs: randomInputs(program), told: `on random inputs${why}` };
   }
 
   /** Colours the boxes by what they take, or as before. What a plan takes is measured when that is asked for. */
@@ -481,7 +532,9 @@ export class TracefxGraph extends Base {
   async #search(text: string, reveals = true): Promise<void> {
     if (this.#model === undefined || this.#controls === undefined) return;
     this.#found = search(this.#model, text);
-    const [first] = this.#found;
+    // While somebody types, no weights are opened; the key enter does that.
+    const { items } = this.#model;
+    const first = this.#found.find((it) => this.#showsWeights || items[it]?.isWeight !== true);
     this.#controls.count.textContent = text.trim() === "" ? "" : `${this.#found.length} found`;
     this.#mark();
     if (first !== undefined && reveals) await this.#choose(first);
@@ -561,10 +614,10 @@ export class TracefxGraph extends Base {
   }
 
   #mark(): void {
-    const picture = this.#viewer?.picture;
-    const selected = this.#selected < 0 ? -1 : (picture?.scene.boxOf[this.#selected] ?? -1);
+    const selected = this.#shown()?.scene.boxOf[this.#selected] ?? -1;
     this.#marks = { ...this.#marks, selected, found: new Set(this.#found) };
-    this.#viewer?.mark(this.#marks);
+    // The picture of another program, until this one is laid out, keeps its own marks.
+    if (this.#shown() !== undefined) this.#viewer?.mark(this.#marks);
   }
 
   #theme(): Theme {
@@ -583,7 +636,8 @@ export class TracefxGraph extends Base {
 
   /** Writes the permalink, when nothing has changed for a moment. */
   #link(): void {
-    if (!this.hasAttribute("permalink")) return;
+    // Outside of the page the element has no say in its address.
+    if (!this.hasAttribute("permalink") || !this.isConnected) return;
     clearTimeout(this.#linkTimer);
     this.#linkTimer = setTimeout(() => history.replaceState(history.state, "", `#${this.state}`), LINK_AFTER);
   }
@@ -594,7 +648,13 @@ export class TracefxGraph extends Base {
   }
 
   #itemOf(box: number): number {
-    return box < 0 ? -1 : (this.#viewer?.picture?.scene.items[box] ?? -1);
+    return box < 0 ? -1 : (this.#shown()?.scene.items[box] ?? -1);
+  }
+
+  /** The picture of what is open; undefined while it has none, though that of another program may still be seen. */
+  #shown(): Picture | undefined {
+    const picture = this.#viewer?.picture;
+    return picture?.scene.model === this.#model ? picture : undefined;
   }
 
   #opened(what: string): GraphModel {
@@ -603,12 +663,19 @@ export class TracefxGraph extends Base {
   }
 
   #picture(what: string): Picture {
-    const picture = this.#viewer?.picture;
+    const picture = this.#shown();
     if (picture !== undefined) return picture;
     throw fxError("InvalidOption", `${what} needs a picture`, {
       help: "await element.open(program), with the element in a page",
     });
   }
+}
+
+function programOf({ source }: GraphModel): ExportedProgram {
+  if (source instanceof ExportedProgram) return source;
+  throw fxError("InvalidOption", "a graph module has no signature to run it by", {
+    help: "exportProgram(module, inputs)",
+  });
 }
 
 function isExplorable(source: Explorable | ProgramSource): source is Explorable {
