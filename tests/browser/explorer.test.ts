@@ -129,7 +129,10 @@ it(
     const svg = await withElement(page, (element) => element.toSvg());
     const height = Number(/ height="([\d.]+)"/.exec(svg)?.[1]);
     // The first box of the chain stands 18 below the upper end, and is 28 high.
-    await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2 + (32 - height / 2) * scale);
+    const place = [box.x + box.width / 2, box.y + box.height / 2 + (32 - height / 2) * scale] as const;
+    await page.mouse.click(...place, { button: "middle" });
+    expect(await withElement(page, (element) => element.selection)).toBeUndefined();
+    await page.mouse.click(...place);
     expect(await withElement(page, (element) => element.selection?.node?.op)).toBe("placeholder");
     await page.keyboard.press("Escape");
     await expect.poll(() => withElement(page, (element) => element.selection)).toBeUndefined();
@@ -234,11 +237,26 @@ it(
     await withElement(page, (element, other) => element.compare(new URL(other)), address("digits_cnn__core"));
     expect(await status(page).innerText()).toMatch(/^\d+ nodes differ$/);
     await page.getByRole("button", { name: "Next difference" }).click();
+    // What a colour tells is said and written, too.
+    const active = page.locator('tracefx-graph [aria-selected="true"]');
+    expect(await active.innerText()).toMatch(/, (added|changed)$/);
+    expect(await page.locator("tracefx-graph .panel").innerText()).toMatch(/difference\s+(added|changed)/);
     const first = await withElement(page, (element) => element.selection?.id);
     await page.getByRole("button", { name: "Next difference" }).click();
     expect(await withElement(page, (element) => element.selection?.id)).not.toBe(first);
     await page.getByRole("button", { name: "Show the first" }).click();
     await page.getByRole("button", { name: "Show the second" }).waitFor();
+    await page.getByRole("button", { name: "Next difference" }).click();
+    const [state, chosen] = await withElement(page, (element) => [element.state, element.selection?.id]);
+    expect(state).toContain("side=first");
+    await page.getByRole("button", { name: "Show the second" }).click();
+    await page.getByRole("button", { name: "Show the first" }).waitFor();
+    expect(
+      await withElement(page, (element, text) => element.restore(text).then(() => element.selection?.id), state),
+    ).toBe(chosen);
+    await page.getByRole("button", { name: "Run", exact: true }).click();
+    await page.getByText(/all nodes took .*example inputs/).waitFor();
+    expect(await active.innerText()).toMatch(/\d %$/);
   },
   PATIENCE,
 );

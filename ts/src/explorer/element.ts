@@ -8,7 +8,6 @@ import { fxError, FxError } from "../base/errors.ts";
 import { checkGiven } from "../base/given.ts";
 import { ExportedProgram } from "../export/exportedProgram.ts";
 import type { PlanReport } from "../export/programModule.ts";
-import { GraphModule } from "../fx/graphModule.ts";
 import { controls, type Controls } from "./controls.ts";
 import { compareModels, firstParting, type ModelDiff } from "./diff.ts";
 import { stepRows } from "./details.ts";
@@ -16,10 +15,10 @@ import { chosenFile, save } from "./files.ts";
 import { type Marks, NO_MARKS, type Picture, pictureOf } from "./drawing.ts";
 import { Layouter } from "./layouter.ts";
 import { type Heat, heatOf, type Measured, measuredOf, nodeRun } from "./measured.ts";
-import { type Explorable, GraphModel, type Item } from "./model.ts";
+import { type Explorable, GraphModel, isExplorable, type Item } from "./model.ts";
 import { Outline } from "./outline.ts";
 import { type PanelSource, showDetails } from "./panel.ts";
-import { linkOf, stateOfLink } from "./permalink.ts";
+import { linkOf, sideOfLink, stateOfLink } from "./permalink.ts";
 import { inputsOf, profileProgram, type ProgramRun, randomInputs, runProgram, runPrograms } from "./run.ts";
 import { opening, sceneOf } from "./scene.ts";
 import { search } from "./search.ts";
@@ -97,6 +96,8 @@ export class TracefxGraph extends Base {
   #isStale = false;
   /** The programs that the element has read from files. */
   readonly #loaded = new Set<Explorable>();
+  /** What the address of the page said when the first program was opened, until it is followed. */
+  #address = "";
   #linkTimer: ReturnType<typeof setTimeout> | undefined;
   #watches: AbortController | undefined;
 
@@ -218,12 +219,15 @@ export class TracefxGraph extends Base {
       selected: this.#selected,
       weights: this.#showsWeights,
       query: this.#controls?.search.value ?? "",
+      side: this.#comparison && (this.#comparison.isAfter ? "second" : "first"),
       camera: [x, y, scale],
     });
   }
 
   /** Opens, selects and shows what a text of {@link TracefxGraph.state} says. */
   async restore(state: string): Promise<void> {
+    const side = sideOfLink(state);
+    if (side !== undefined && this.#comparison?.isAfter === (side === "first")) await this.#showOther();
     const told = stateOfLink(state, this.#opened("restore"));
     if (told === undefined || this.#viewer === undefined || this.#controls === undefined) return;
     this.#open = new Set(told.open);
@@ -321,6 +325,7 @@ export class TracefxGraph extends Base {
     this.#outline = new Outline(it.tree, {
       select: (item) => void this.#choose(item),
       toggle: (item) => void this.#toggle(item),
+      colourOf: (item) => this.#colourOf(item),
     });
     root.addEventListener("keydown", (event) => this.#press(event as KeyboardEvent));
     it.search.addEventListener("input", () => void this.#search(it.search.value));
@@ -356,8 +361,11 @@ export class TracefxGraph extends Base {
   }
 
   async #show(model: GraphModel, comparison?: Comparison): Promise<void> {
-    // The address of the page is about what is opened first.
-    const hash = this.#model === undefined && this.hasAttribute("permalink") ? location.hash : "";
+    // The address of the page is about what is opened first, or about the first comparison.
+    if (this.#model === undefined && this.hasAttribute("permalink")) this.#address = location.hash;
+    const isOfThis = sideOfLink(this.#address) === undefined || comparison !== undefined;
+    const hash = isOfThis ? this.#address : "";
+    if (isOfThis) this.#address = "";
     this.#model = model;
     this.#comparison = comparison;
     this.#selected = -1;
@@ -509,6 +517,7 @@ export class TracefxGraph extends Base {
     }
     this.#marks = { ...this.#marks, heat: heat === "none" ? NO_MARKS.heat : heatOf(model, measured, heat, this.#plan) };
     this.#mark();
+    this.#outline?.activate(this.#selected);
   }
 
   async #showOther(): Promise<void> {
@@ -594,6 +603,7 @@ export class TracefxGraph extends Base {
     showDetails(this.#controls.panel, this.#model, this.#selected, {
       select: (it) => void this.#choose(it),
       measured: (it) => this.#told(it),
+      difference: (it) => this.#marks.differences.get(it),
     });
   }
 
@@ -611,6 +621,14 @@ export class TracefxGraph extends Base {
       rows: [...rows, { name: "value", value: node.value }, ...(step === undefined ? [] : stepRows(step))],
     };
     return node.statistics === undefined ? told : { ...told, statistics: node.statistics };
+  }
+
+  /** What the colour of a box tells, in words: how it differs, and its share of what is measured. */
+  #colourOf(item: number): string {
+    const { differences, heat } = this.#marks;
+    const share = heat.get(item);
+    const told = [differences.get(item) ?? "", share === undefined ? "" : `${(100 * share ** 2).toFixed(1)} %`];
+    return told.filter((it) => it !== "").join(", ");
   }
 
   #mark(): void {
@@ -676,8 +694,4 @@ function programOf({ source }: GraphModel): ExportedProgram {
   throw fxError("InvalidOption", "a graph module has no signature to run it by", {
     help: "exportProgram(module, inputs)",
   });
-}
-
-function isExplorable(source: Explorable | ProgramSource): source is Explorable {
-  return source instanceof ExportedProgram || source instanceof GraphModule;
 }

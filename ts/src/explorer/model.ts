@@ -19,6 +19,11 @@ import { type Scope, Scopes } from "./scopes.ts";
 /** What the explorer opens. */
 export type Explorable = ExportedProgram | GraphModule;
 
+/** Whether the explorer opens this as it is, without reading a file. */
+export function isExplorable(source: unknown): source is Explorable {
+  return source instanceof ExportedProgram || source instanceof GraphModule;
+}
+
 /** What a box stands for: a node, a module, the graph of a branch or a loop, or a run of nodes of a level with very many. */
 export type ItemKind = "node" | "module" | "graph" | "range";
 
@@ -59,8 +64,7 @@ export class GraphModel {
 
   /** Reads what is to be shown. */
   constructor(source: Explorable) {
-    const isRight = source instanceof ExportedProgram || source instanceof GraphModule;
-    checkGiven("GraphModel", isRight, "an ExportedProgram or a GraphModule");
+    checkGiven("GraphModel", isExplorable(source), "an ExportedProgram or a GraphModule");
     this.source = source;
     const reading = new Reading();
     const weights = new Map<Node, string>();

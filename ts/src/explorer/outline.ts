@@ -13,6 +13,8 @@ import type { Scene } from "./scene.ts";
 export interface OutlineEvents {
   readonly select: (item: number) => void;
   readonly toggle: (item: number) => void;
+  /** What the colour of a box tells, in words; empty where it tells nothing. */
+  readonly colourOf: (item: number) => string;
 }
 
 /** The keyboard's way through the boxes. */
@@ -64,7 +66,7 @@ export class Outline {
     element.setAttribute("aria-posinset", String(siblings.indexOf(item.index) + 1));
     element.setAttribute("aria-selected", String(isActive));
     if (model.children(item.index).length > 0) element.setAttribute("aria-expanded", String(isOpen[box]));
-    element.textContent = spoken(model, item);
+    element.textContent = [spoken(model, item), this.#events.colourOf(item.index)].filter((it) => it !== "").join(", ");
     return element;
   }
 

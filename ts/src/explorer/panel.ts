@@ -10,6 +10,8 @@ import { type Statistics, statisticsOf, statisticsRows } from "./statistics.ts";
 /** What the panel asks for, and what it is told. */
 export interface PanelSource {
   readonly select: (item: number) => void;
+  /** How an item differs from the one that it is matched with. */
+  readonly difference: (item: number) => string | undefined;
   /** What a run told of the value of an item, and how long it took. */
   readonly measured: (item: number) => { readonly rows: readonly Row[]; readonly statistics?: Statistics } | undefined;
 }
@@ -20,6 +22,9 @@ const MOST_AT_ONCE = 1_000_000;
 /** Shows an item in the panel; -1 is the program. */
 export function showDetails(panel: HTMLElement, model: GraphModel, item: number, source: PanelSource): void {
   const sections = item < 0 ? overviewOf(model) : detailsOf(model, item);
+  const difference = item < 0 ? undefined : source.difference(item);
+  if (difference !== undefined)
+    sections.unshift({ title: "Comparison", rows: [{ name: "difference", value: difference }] });
   const parts = sections.map((it) => sectionOf(it, model, source));
   const measured = item < 0 ? undefined : source.measured(item);
   if (measured !== undefined) {

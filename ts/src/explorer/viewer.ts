@@ -319,6 +319,7 @@ export class Viewer {
   }
 
   #down(event: PointerEvent): void {
+    if (event.button !== 0) return;
     this.#canvas.setPointerCapture(event.pointerId);
     this.#pointers.set(event.pointerId, event);
     this.#pressed = this.#pointers.size === 1 ? [event.clientX, event.clientY] : undefined;
