@@ -274,7 +274,8 @@ it(
         await compared;
         const bar = element.shadowRoot?.querySelector(".next-difference") as HTMLElement;
         const alone = bar.hidden && element.toSvg() === picture;
-        const [tensor] = (element.model?.source as ExportedProgram).stateDict.values();
+        const { source } = element.model as NonNullable<TracefxGraph["model"]>;
+        const [tensor] = (source as ExportedProgram).stateDict.values();
         await element.compare(new URL(other as string));
         const isKept = tensor?.isDisposed === false;
         await element.open(new URL(one as string));

@@ -166,14 +166,14 @@ describe("a run", () => {
       const program = await open(name);
       const given = randomInputs(program);
       const examples = program.exampleInputs?.[0] ?? [];
-      const tensors = [...given, ...examples.flat()].filter((it) => it instanceof Tensor);
+      const tensors = [...given, ...examples.flat()].filter((value) => value instanceof Tensor);
       expect(tensors.length).toBeGreaterThan(1);
-      const before = tensors.map((it) => it.toArray());
+      const before = tensors.map((one) => one.toArray());
       runProgram(program, given);
       profileProgram(program, given);
       runProgram(program);
       profileProgram(program);
-      expect(tensors.map((it) => it.toArray())).toEqual(before);
+      expect(tensors.map((one) => one.toArray())).toEqual(before);
     },
   );
 
@@ -197,11 +197,27 @@ describe("a run", () => {
   });
 });
 
+/** The largest elements of the input. */
+const maxima = (runs: readonly ProgramRun[]) => runs.map((run) => run.get("x")?.statistics?.max);
+
+/** A graph of two inputs of these sizes, and the exponential of one of them. */
+const modelOf = (names: readonly string[], last = "x") => {
+  const graph = new Graph();
+  const [x, y] = ["x", "y"].map((name) => graph.placeholder(name));
+  for (const [at, node] of [x, y].entries()) {
+    const size = new SymExpr(`Symbol('${names[at]}', positive=True, integer=True)`);
+    node?.meta.set("val", new TensorMeta({ ...META, sizes: [size], strides: [1] }));
+  }
+  const sum = graph.callFunction("torch.ops.aten.exp.default", [(last === "x" ? x : y) as never]);
+  sum.meta.set("val", (last === "x" ? x : y)?.meta.get("val"));
+  graph.output(sum);
+  return new GraphModel(new GraphModule({}, graph));
+};
+
 describe("a comparison", () => {
   it("runs both programs on the inputs of the first, or else of the second", () => {
     const one = exported((x) => x);
     const other = exportProgram(new Net((x) => x), [tensor([[5, 5, 5]], { dtype: "float32" })]);
-    const maxima = (runs: readonly ProgramRun[]) => runs.map((run) => run.get("x")?.statistics?.max);
     expect(maxima(runPrograms(one, other))).toEqual([3, 3]);
     expect(maxima(runPrograms(other, one))).toEqual([5, 5]);
     one.exampleInputs = null;
@@ -236,22 +252,10 @@ describe("a comparison", () => {
   });
 
   it("takes for no difference what symbols are called, but which of them it is", () => {
-    const model = (names: readonly string[], last = "x") => {
-      const graph = new Graph();
-      const [x, y] = ["x", "y"].map((name) => graph.placeholder(name));
-      for (const [at, node] of [x, y].entries()) {
-        const size = new SymExpr(`Symbol('${names[at]}', positive=True, integer=True)`);
-        node?.meta.set("val", new TensorMeta({ ...META, sizes: [size], strides: [1] }));
-      }
-      const sum = graph.callFunction("torch.ops.aten.exp.default", [(last === "x" ? x : y) as never]);
-      sum.meta.set("val", (last === "x" ? x : y)?.meta.get("val"));
-      graph.output(sum);
-      return new GraphModel(new GraphModule({}, graph));
-    };
-    const [before, renamed, joined] = [model(["s0", "s1"]), model(["s77", "s12"]), model(["s5", "s5"])];
+    const [before, renamed, joined] = [modelOf(["s0", "s1"]), modelOf(["s77", "s12"]), modelOf(["s5", "s5"])];
     expect(compareModels(before, renamed).before.size).toBe(0);
     expect(told(before, compareModels(before, joined).before)).toEqual({ y: "changed" });
-    expect(told(before, compareModels(before, model(["s0", "s1"], "y")).before)).toMatchObject({
+    expect(told(before, compareModels(before, modelOf(["s0", "s1"], "y")).before)).toMatchObject({
       exp_default: "changed",
     });
   });
