@@ -37,7 +37,8 @@ export async function bundle(/** @type {string} */ folder) {
     platform: "neutral",
     packages: "external",
     target: "es2022",
-    // Names stay, so that stacks can be read.
+    // Names stay, so that stacks can be read; those of classes too, which a second class of the same name would else change.
+    keepNames: true,
     minifyWhitespace: true,
     minifySyntax: true,
     legalComments: "none",
