@@ -6,7 +6,7 @@
 import { checkOptions } from "../base/given.ts";
 import { type FileSource, READ_OPTIONS, type ReadOptions } from "../engine/source.ts";
 import { decodeCall } from "./encoding/call.ts";
-import { type ModuleOptions, moduleSettings } from "./moduleOptions.ts";
+import { CALL_OPTIONS, type ModuleOptions, moduleSettings } from "./moduleOptions.ts";
 import { opened } from "./opening.ts";
 import { ProgramModule } from "./programModule.ts";
 
@@ -31,6 +31,7 @@ export interface LoadModuleOptions extends ReadOptions {
 export async function loadModule(source: FileSource, options: LoadModuleOptions = {}): Promise<ProgramModule> {
   checkOptions("loadModule", options, [...READ_OPTIONS, "module"]);
   const { module = {}, ...reading } = options;
+  checkOptions("loadModule", module, CALL_OPTIONS);
   const { run, runner } = moduleSettings("loadModule", module);
   return await opened(source, reading, "loadModule", (program) => {
     try {

@@ -50,9 +50,12 @@ export interface ModuleSettings {
   runner(program: EngineProgram): EngineRunner;
 }
 
+/** The names of the options that every call has, however the program was opened. */
+export const CALL_OPTIONS = ["limits", "mode", "precision", "device", "state"] as const;
+
 /** Reads the options of a module; `called` is the function that they were given to, for messages. */
 export function moduleSettings(called: string, options: ModuleOptions): ModuleSettings {
-  checkOptions(called, options, ["checkGuards", "limits", "mode", "precision", "device", "state"]);
+  checkOptions(called, options, ["checkGuards", ...CALL_OPTIONS]);
   const { limits = {}, mode = RUN_MODES[0], precision = PRECISIONS[0], device = "cpu", state = "engine" } = options;
   checkDevice(device);
   checkGiven(called, state === "engine" || state === "device", 'options.state, "engine" or "device"');

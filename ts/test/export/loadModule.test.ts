@@ -49,3 +49,9 @@ test("what needs the graph is refused, and says how to have it", async () => {
   const { help } = await refusal(() => exportProgram(model as never, [torch.zeros(1, 1, 8, 8)]));
   expect(help).toContain("program.module()");
 });
+
+test("guards are always checked, and what says otherwise is refused by its name", async () => {
+  const asked = { module: { checkGuards: false } as object };
+  const { kind, message } = await refusal(() => loadModule(bytesOf("digits_cnn/model.pt2"), asked));
+  expect([kind, message]).toEqual(["InvalidOption", expect.stringContaining("`checkGuards`")]);
+});
