@@ -19,6 +19,10 @@ export interface CallParts {
   readonly signature: CallSignature | undefined;
   /** The user's inputs, in order. */
   readonly inputs: readonly CallInput[];
+  /** The parameters and buffers that the signature says every call changes. */
+  readonly changed: readonly string[];
+  /** The buffers, which operators of the graph may write to without the signature's saying so. */
+  readonly buffers: readonly string[];
   /** Whether gradients follow the results, of which the structure tells nothing. */
   readonly givesGradients: boolean;
   /** The fields of the named tuples among inputs and outputs. */
@@ -36,9 +40,19 @@ export function callPartsOf(program: Signed, vals: ReadonlyMap<string, unknown>)
   return {
     signature: program.moduleCallGraph.find((it) => it.fqn === "")?.signature,
     inputs: inputSpecs.flatMap(({ kind, arg }) => (kind === "USER_INPUT" ? [{ arg, val: vals.get(arg.name) }] : [])),
+    changed: targetsOf(outputSpecs, ["BUFFER_MUTATION", "PARAMETER_MUTATION"]),
+    buffers: targetsOf(inputSpecs, ["BUFFER"]),
     givesGradients: outputSpecs.some(isGradient),
     namedtupleFields: program.namedtupleFields,
   };
+}
+
+/** The names that specifications of these kinds are of. */
+function targetsOf<Kind extends string>(
+  specs: readonly { readonly kind: Kind; readonly target: string | undefined }[],
+  kinds: readonly Kind[],
+): string[] {
+  return specs.flatMap(({ kind, target }) => (target !== undefined && kinds.includes(kind) ? [target] : []));
 }
 
 /** Whether an output is a gradient. */

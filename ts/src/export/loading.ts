@@ -1,6 +1,8 @@
 /**
  * Opening and running programs, and nothing else: `tracefx/load`.
  *
+ * Tensors are made and read here, and have no methods that compute (`x.relu()`): import `tracefx/torch` for them.
+ *
  * @example
  * ```ts
  * import { loadModule, tensor } from "tracefx/load";

@@ -428,15 +428,31 @@ function forJavaScript(outputs: EngineValue[]): EngineValue[] {
   return outputs.map((it) => (it instanceof Float ? it.value : it));
 }
 
+/** Whether a run may write to what it is given, or to the program's own tensors. */
+export function mayWrite(module: ProgramModule): boolean {
+  const { runner } = live(module);
+  return (insides.get(module) as Inside).writes ?? call(() => runner.changes_inputs());
+}
+
+/** What runs change of the program's own tensors: whether they always do, and else the buffers in which it would be seen. */
+export function stateOfModule(module: ProgramModule): {
+  readonly isChanged: boolean;
+  readonly buffers: readonly string[];
+} {
+  const { parts, device } = live(module);
+  if (!mayWrite(module)) return { isChanged: false, buffers: [] };
+  const { buffers, changed } = parts;
+  // While runs on a GPU go on, buffers cannot be looked at.
+  return { isChanged: changed.length > 0 || (device !== "cpu" && buffers.length > 0), buffers };
+}
+
 /** The inputs of a call as the engine takes them. */
 function prepared(
   module: ProgramModule,
   leaves: readonly unknown[],
 ): { given: readonly unknown[]; kinds: (LeafKind | undefined)[]; writes: boolean } {
-  const { parts, runner } = live(module);
-  const { inputs } = parts;
-  const known = insides.get(module) as Inside;
-  const writes = known.writes ?? call(() => runner.changes_inputs());
+  const { inputs } = live(module).parts;
+  const writes = mayWrite(module);
   const given = leaves.some(isGivenArray) ? tensorsOf(leaves, inputs, writes) : leaves;
   if (writes) for (const leaf of given) if (leaf instanceof Tensor) moveToEngine(leaf);
   return { given, kinds: inputs.map(({ arg }) => kindOf(arg)), writes };

@@ -4,7 +4,9 @@
  * Programs are opened and called as with `tracefx/load`, and every call is promised. Inputs are copied once and results are handed over; a run
  * that is aborted stops at its next step where memory can be shared (in Node, and on pages that are cross-origin isolated), and elsewhere
  * when it has ended, while its caller goes on at once. Where the worker dies, calls that wait are refused, and the next one
- * starts another worker and opens its program again.
+ * starts another worker and opens its program again. A program in Node ends when nothing waits for the worker.
+ *
+ * Tensors are made and read here, and have no methods that compute (`x.relu()`): import `tracefx/torch` for them.
  *
  * @example
  * ```ts
@@ -17,21 +19,24 @@
  * ```
  * @module
  */
+import type { Bytes } from "../base/bytes.ts";
 import { fxError } from "../base/errors.ts";
-import { checkList, checkOptions } from "../base/given.ts";
+import { checkFunction, checkList, checkOptions } from "../base/given.ts";
 import type { ModuleSource } from "../engine/module.ts";
+import { READ_OPTIONS } from "../engine/source.ts";
 import type { LoadModuleOptions } from "../export/loadModule.ts";
 import type { RunWatch } from "../fx/interpreter.ts";
-import { type Answer, pack, type Packed, type Request, type SentSource, unpack, unpackError } from "./messages.ts";
-import { startWorker, type WorkerPort } from "./start.ts";
+import { HostStorage } from "../tensor/storage.ts";
+import { moveTensor, type Tensor, tensorStorage } from "../tensor/tensor.ts";
+import { pack, type RunResult, type SentOptions, type SentSource, type SentWasm, unpack } from "./messages.ts";
+import { Running } from "./running.ts";
+import { sentOptions, sentSource, sentWasm, type WorkerSource } from "./sources.ts";
 
 export * from "../base/errors.ts";
 export { tuple } from "../graph/args.ts";
 export { tensor, tensorFromBytes } from "../tensor/construct.ts";
 export { Tensor } from "../tensor/tensor.ts";
-
-/** Where a program is: its bytes, a URL, a path (where there are files), a Blob, or the response to a request. */
-export type WorkerSource = Uint8Array | ArrayBuffer | URL | string | Blob | Response;
+export type { WorkerSource } from "./sources.ts";
 
 /** How a worker is started. */
 export interface EngineWorkerOptions {
@@ -39,61 +44,12 @@ export interface EngineWorkerOptions {
   readonly wasm?: ModuleSource;
 }
 
-/** Who waits for an answer. */
-interface Waiting {
-  resolve(value: Packed | number | undefined): void;
-  reject(error: unknown): void;
-  progress?: ((done: number, total: number) => void) | undefined;
-}
-
-/** A request without the number of its answer. */
-type Asked = Request extends infer R ? (R extends Request ? Omit<R, "id"> : never) : never;
-
-/** A worker that runs, and who waits for it. */
-class Running {
-  readonly port: WorkerPort<Request, Answer> = startWorker();
-  readonly waiting = new Map<number, Waiting>();
-  isOver = false;
-
-  constructor() {
-    this.port.receive((answer) => this.#take(answer));
-    this.port.ended((cause) => this.#die(cause));
-  }
-
-  /** Refuses all who wait, and all who ask from now on. */
-  end(error: Error): void {
-    if (this.isOver) return;
-    this.isOver = true;
-    for (const it of this.waiting.values()) it.reject(error);
-    this.waiting.clear();
-  }
-
-  #take(answer: Answer): void {
-    const found = this.waiting.get(answer.id);
-    if (found === undefined) return;
-    if (answer.is === "progress") return found.progress?.(answer.done, answer.total as number);
-    this.waiting.delete(answer.id);
-    if (answer.is === "done") return found.resolve(answer.value);
-    found.reject(unpackError(answer.error));
-    // Of an engine that failed itself, nothing is to be trusted.
-    if (answer.error.kind === "Internal") {
-      this.port.terminate();
-      this.#die("an earlier call failed in it");
-    }
-  }
-
-  #die(cause: unknown): void {
-    const help = "call again: the next call starts another worker and opens the program again";
-    this.end(fxError("Internal", "the worker with the engine has ended", { cause, help }));
-  }
-}
-
 /** The engine in a worker of its own. */
 export class EngineWorker implements Disposable {
   readonly #options: EngineWorkerOptions;
+  #wasm: Promise<SentWasm> | undefined;
   #running: Running | undefined;
   #started: Promise<Running> | undefined;
-  #ids = 0;
 
   constructor(options: EngineWorkerOptions = {}) {
     checkOptions("EngineWorker", options, ["wasm"]);
@@ -101,8 +57,8 @@ export class EngineWorker implements Disposable {
   }
 
   /**
-   * Opens a program in the worker: `loadModule` of `tracefx/load`. What a GPU of the caller's would do is not to be asked for, since no
-   * worker can be given one.
+   * Opens a program in the worker: `loadModule` of `tracefx/load`. A worker cannot be given a `GPUDevice`; with `module: { device: "gpu" }` it asks
+   * for one of its own.
    *
    * @example
    * ```ts
@@ -110,15 +66,23 @@ export class EngineWorker implements Disposable {
    * ```
    */
   async loadModule(source: WorkerSource, options: LoadModuleOptions = {}): Promise<WorkerModule> {
-    checkOptions("loadModule", options, ["limits", "signal", "progress", "sha256", "cache", "module"]);
-    const module = new WorkerModule(this, await sent(source), options);
-    await module.opened(options);
+    checkOptions("loadModule", options, [...READ_OPTIONS, "module"]);
+    checkProgress("loadModule", options);
+    const { signal } = options;
+    signal?.throwIfAborted();
+    const sent = sentOptions(options);
+    const module = new WorkerModule(this, await untilAborted(sentSource(source), signal), sent);
+    try {
+      await untilAborted(module.opened(options), signal);
+    } catch (error) {
+      module.dispose();
+      throw error;
+    }
     return module;
   }
 
   /** Ends the worker. Calls that wait are refused; a later call starts another one. */
   terminate(): void {
-    this.#running?.port.terminate();
     this.#running?.end(fxError("Disposed", "the worker with the engine was terminated"));
     this.#running = undefined;
     this.#started = undefined;
@@ -130,14 +94,17 @@ export class EngineWorker implements Disposable {
 
   /** @internal The worker that runs, which is started where there is none. */
   async running(): Promise<Running> {
+    const { wasm } = this.#options;
+    // A response can be read once, and every worker is sent what it said.
+    if (wasm !== undefined) this.#wasm ??= sentWasm(wasm);
+    const sent = await this.#wasm;
     if (this.#running?.isOver !== false) {
       const running = new Running();
       this.#running = running;
-      this.#started = this.ask(running, { do: "init", wasm: this.#options.wasm }).then(
+      this.#started = running.ask({ do: "init", wasm: sent }).then(
         () => running,
         (error: unknown) => {
           // A worker without an engine is of no use to the next call.
-          running.port.terminate();
           running.end(error as Error);
           throw error;
         },
@@ -145,87 +112,78 @@ export class EngineWorker implements Disposable {
     }
     return await (this.#started as Promise<Running>);
   }
+}
 
-  /** @internal Asks the worker, which may be told to stop. */
-  async ask(
-    running: Running,
-    asked: Asked,
-    { signal, progress }: Pick<RunWatch, "signal" | "progress"> = {},
-    transfers: readonly ArrayBuffer[] = [],
-    stop: () => void = () => undefined,
-  ): Promise<Packed | number | undefined> {
-    signal?.throwIfAborted();
-    if (running.isOver) throw fxError("Disposed", "the worker with the engine has ended", { help: "call again" });
-    const id = (this.#ids += 1);
-    let onAbort: (() => void) | undefined;
-    try {
-      return await new Promise((resolve, reject) => {
-        running.waiting.set(id, { resolve, reject, progress });
-        onAbort = () => {
-          stop();
-          running.port.send({ do: "abort", id });
-          reject(signal?.reason as Error);
-        };
-        signal?.addEventListener("abort", onAbort, { once: true });
-        running.port.send({ ...asked, id } as Request, transfers);
-      });
-    } finally {
-      if (onAbort !== undefined) signal?.removeEventListener("abort", onAbort);
-      running.waiting.delete(id);
-    }
-  }
+/** The worker that has a program, and its number there. */
+interface Place {
+  readonly running: Running;
+  readonly model: number;
 }
 
 /** A program in the worker, which is called as `ProgramModule.runAsync` is. {@link EngineWorker.loadModule} gives one. */
 export class WorkerModule implements Disposable {
   readonly #worker: EngineWorker;
   readonly #source: SentSource;
-  readonly #options: LoadModuleOptions;
-  /** The worker that has the program, and its number there. */
-  #place: { readonly running: Running; readonly model: number } | undefined;
-  #opening: Promise<void> | undefined;
+  readonly #options: SentOptions;
+  #place: Place | undefined;
+  #opening: Promise<Place> | undefined;
+  /** How many calls have not ended. */
+  #pending = 0;
+  /** Whether calls have changed the program's own tensors, which only the worker has. */
+  #hasChanged = false;
   #isDisposed = false;
 
   /** @internal */
-  constructor(worker: EngineWorker, source: SentSource, options: LoadModuleOptions) {
+  constructor(worker: EngineWorker, source: SentSource, options: SentOptions) {
     this.#worker = worker;
     this.#source = source;
     this.#options = options;
   }
 
   /**
-   * Calls the program, and promises what its `forward` gives. The inputs may be changed as soon as this returns.
+   * Calls the program, and promises what its `forward` gives. The inputs may be changed as soon as this returns; those that the program
+   * itself writes to have their new elements once the promise is kept.
    *
    * @example
    * ```ts
    * const logits = (await model.runAsync([image], { signal, progress: (done, total) => bar.show(done / total) })) as Tensor;
    * ```
    *
-   * @throws `EngineError` `Internal` where the worker dies; the next call starts another one.
+   * @throws `EngineError` `Internal` where the worker dies; the next call starts another one. `UsageError` `Disposed`, once, where that call
+   * is of a program whose calls have changed its own tensors, such as a cache: another worker has them as the file has them.
    */
   async runAsync(args: readonly unknown[], watch: RunWatch = {}): Promise<unknown> {
     checkOptions("runAsync", watch, ["signal", "progress"]);
+    checkProgress("runAsync", watch);
     checkList("runAsync", "args", args);
+    this.#checkLive();
+    watch.signal?.throwIfAborted();
     const transfers: ArrayBuffer[] = [];
-    const packed = args.map((it) => pack(it, transfers));
-    await this.opened({});
-    const { running, model } = this.#place as { running: Running; model: number };
-    const stop = watch.signal === undefined ? undefined : sharedWord();
-    const asked = { do: "run", model, args: packed, progress: watch.progress !== undefined, stop } as const;
-    const result = await this.#worker.ask(running, asked, watch, transfers, () => {
-      if (stop !== undefined) Atomics.store(stop, 0, 1);
-    });
-    return unpack(result as Packed);
+    const tensors: Tensor[] = [];
+    const packed = args.map((it) => pack(it, transfers, (tensor) => tensors.push(tensor)));
+    this.#checkState();
+    this.#pending += 1;
+    try {
+      const { running, model } = await untilAborted(this.opened(), watch.signal);
+      const word = watch.signal === undefined && watch.progress === undefined ? undefined : sharedWord();
+      const asked = { do: "run", model, args: packed, progress: watch.progress !== undefined, stop: word } as const;
+      const stop = (): void => {
+        if (word !== undefined) Atomics.store(word, 0, 1);
+      };
+      const { value, written, hasChanged } = (await running.ask(asked, { ...watch, transfers, stop })) as RunResult;
+      this.#hasChanged = hasChanged;
+      for (const [at, bytes] of written) writeBack(tensors[at] as Tensor, bytes);
+      return unpack(value);
+    } finally {
+      this.#pending -= 1;
+      this.#release();
+    }
   }
 
   /** Gives the memory of the program back, after the runs that were asked for before. */
   dispose(): void {
     this.#isDisposed = true;
-    const place = this.#place;
-    this.#place = undefined;
-    if (place?.running.isOver === false) {
-      this.#worker.ask(place.running, { do: "dispose", model: place.model }).catch(() => undefined);
-    }
+    this.#release();
   }
 
   [Symbol.dispose](): void {
@@ -233,22 +191,81 @@ export class WorkerModule implements Disposable {
   }
 
   /** @internal Opens the program where the worker that runs does not have it. */
-  async opened({ signal, progress }: Pick<LoadModuleOptions, "signal" | "progress">): Promise<void> {
-    if (this.#isDisposed)
-      throw fxError("Disposed", "the module was disposed", { help: "open it again: loadModule(source)" });
-    if (this.#place?.running.isOver === false) return;
-    this.#opening ??= this.#open({ ...(signal && { signal }), ...(progress && { progress }) }).finally(() => {
+  async opened(watch: Pick<LoadModuleOptions, "signal" | "progress"> = {}): Promise<Place> {
+    if (this.#place?.running.isOver === false) return this.#place;
+    this.#opening ??= this.#open(watch).finally(() => {
       this.#opening = undefined;
+      this.#release();
     });
-    await this.#opening;
+    return await this.#opening;
   }
 
-  async #open(watch: Pick<LoadModuleOptions, "signal" | "progress">): Promise<void> {
+  async #open({ signal, progress }: Pick<LoadModuleOptions, "signal" | "progress">): Promise<Place> {
     const running = await this.#worker.running();
-    const { signal: _, progress: __, ...options } = this.#options;
-    const isTold = watch.progress !== undefined;
-    const asked = { do: "load", source: this.#source, options, progress: isTold } as const;
-    this.#place = { running, model: (await this.#worker.ask(running, asked, watch)) as number };
+    const isTold = progress !== undefined;
+    const asked = { do: "load", source: this.#source, options: this.#options, progress: isTold } as const;
+    const model = await running.ask(asked, { ...(signal && { signal }), ...(progress && { progress }) });
+    this.#place = { running, model: model as number };
+    return this.#place;
+  }
+
+  /** Refuses once to go on without what earlier calls have written. */
+  #checkState(): void {
+    if (!this.#hasChanged || this.#place?.running.isOver !== true) return;
+    this.#hasChanged = false;
+    throw fxError(
+      "Disposed",
+      "what calls have changed of the program's own tensors is gone with the worker that ended",
+      {
+        help: "call again to begin with the tensors of the file",
+      },
+    );
+  }
+
+  #checkLive(): void {
+    if (!this.#isDisposed) return;
+    throw fxError("Disposed", "the module was disposed", { help: "open it again: loadModule(source)" });
+  }
+
+  /** Lets the worker forget the program, once it was disposed and nothing of it goes on. */
+  #release(): void {
+    const place = this.#place;
+    if (!this.#isDisposed || this.#pending > 0 || place === undefined) return;
+    this.#place = undefined;
+    if (!place.running.isOver) place.running.ask({ do: "dispose", model: place.model }).catch(() => undefined);
+  }
+}
+
+/** Puts what a run wrote to an input where the caller sees it. */
+function writeBack(tensor: Tensor, bytes: Bytes): void {
+  if (tensor.isDisposed) return;
+  if (!tensorStorage(tensor).needsFree) return moveTensor(tensor, new HostStorage(bytes));
+  throw fxError(
+    "InputType",
+    "the program writes to an input that the engine of this thread has, which a worker cannot change",
+    {
+      help: "give a copy: tensor(x.toArray(), { dtype: x.dtype })",
+    },
+  );
+}
+
+function checkProgress(what: string, { progress }: { readonly progress?: unknown }): void {
+  if (progress !== undefined) checkFunction(what, "options.progress", progress);
+}
+
+/** What is promised, or the reason of a signal, whichever comes first. */
+async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return await promise;
+  let onAbort: (() => void) | undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason as Error);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort as () => void);
   }
 }
 
@@ -256,19 +273,4 @@ export class WorkerModule implements Disposable {
 function sharedWord(): Int32Array | undefined {
   const isIsolated = (globalThis as { readonly crossOriginIsolated?: boolean }).crossOriginIsolated ?? true;
   return typeof SharedArrayBuffer === "undefined" || !isIsolated ? undefined : new Int32Array(new SharedArrayBuffer(4));
-}
-
-/** A source as a message holds it. */
-async function sent(source: WorkerSource): Promise<SentSource> {
-  if (source instanceof URL) return source.href;
-  if (source instanceof ArrayBuffer) return new Uint8Array(source);
-  if (source instanceof Response) return await source.blob();
-  if (typeof source === "string") return atDocument(source);
-  if (source instanceof Uint8Array || source instanceof Blob) return source;
-  throw fxError("InvalidOption", "loadModule takes the bytes of a file, a URL, a path, a Blob or a Response");
-}
-
-/** A URL is relative to the page, and not to the worker. */
-function atDocument(source: string): string {
-  return typeof document === "undefined" ? source : new URL(source, document.baseURI).href;
 }

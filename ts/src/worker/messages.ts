@@ -10,7 +10,6 @@ import { type ErrorDetails, FxError, fxError } from "../base/errors.ts";
 import { isOptions } from "../base/naming.ts";
 import { ValueTuple } from "../base/values.ts";
 import type { Bytes } from "../base/bytes.ts";
-import type { ModuleSource } from "../engine/module.ts";
 import type { LoadModuleOptions } from "../export/loadModule.ts";
 import { HostStorage } from "../tensor/storage.ts";
 import { Tensor, tensorBytes, tensorStorage } from "../tensor/tensor.ts";
@@ -21,9 +20,21 @@ export type SentOptions = Omit<LoadModuleOptions, "signal" | "progress">;
 /** A program, as a message can hold where it is. */
 export type SentSource = Uint8Array | string | Blob;
 
+/** The engine, as a message can hold it or where it is. */
+export type SentWasm = string | BufferSource | WebAssembly.Module;
+
+/** What a run gave. */
+export interface RunResult {
+  readonly value: Packed;
+  /** The inputs that the run wrote to, by their places among the tensors that were packed. */
+  readonly written: readonly (readonly [at: number, bytes: Bytes])[];
+  /** Whether this run, or one before, has changed tensors of the program's own. */
+  readonly hasChanged: boolean;
+}
+
 /** What the worker is asked to do. `id` is that of the answer. */
 export type Request =
-  | { readonly do: "init"; readonly id: number; readonly wasm: ModuleSource | undefined }
+  | { readonly do: "init"; readonly id: number; readonly wasm: SentWasm | undefined }
   | {
       readonly do: "load";
       readonly id: number;
@@ -45,7 +56,7 @@ export type Request =
 
 /** What the worker says to a request. */
 export type Answer =
-  | { readonly id: number; readonly is: "done"; readonly value: Packed | number | undefined }
+  | { readonly id: number; readonly is: "done"; readonly value: number | RunResult | undefined }
   | { readonly id: number; readonly is: "progress"; readonly done: number; readonly total: number | undefined }
   | { readonly id: number; readonly is: "failed"; readonly error: PackedError };
 
@@ -64,11 +75,17 @@ export interface PackedError {
   readonly details: ErrorDetails;
 }
 
-/** Packs a value; buffers that go over are put into `transfers`. Does `after` with each tensor once its bytes are taken. */
+/**
+ * Packs a value; buffers that go over are put into `transfers`. Does `after` with each tensor once its bytes are taken. What is packed is a copy:
+ * the value may be changed as soon as this returns.
+ */
 export function pack(value: unknown, transfers: ArrayBuffer[], after?: (tensor: Tensor) => void): Packed {
   const packAll = (items: readonly unknown[]): Packed[] => items.map((it) => pack(it, transfers, after));
   const packEntries = (entries: Iterable<[unknown, unknown]>): [unknown, Packed][] =>
-    Array.from(entries, ([key, it]) => [key, pack(it, transfers, after)]);
+    Array.from(entries, ([key, it]) => {
+      if (isPlain(key)) return [key, pack(it, transfers, after)];
+      throw unsendable("the key of a Map is no number and no text", "use numbers or texts as keys");
+    });
   if (value instanceof Tensor) {
     const { dtype, shape } = value;
     const bytes = bytesToSend(value);
@@ -80,12 +97,20 @@ export function pack(value: unknown, transfers: ArrayBuffer[], after?: (tensor: 
   if (Array.isArray(value)) return { is: "list", items: packAll(value) };
   if (value instanceof Map) return { is: "map", entries: packEntries(value) };
   if (isOptions(value)) return { is: "object", entries: packEntries(Object.entries(value)) };
-  if (typeof value === "function" || typeof value === "symbol" || (typeof value === "object" && !isPlain(value))) {
-    throw fxError("InputType", "a worker takes tensors, numbers, texts and containers of them", {
-      help: "turn instances of classes into objects or lists before the call",
-    });
+  if (isTypedArray(value)) {
+    const copy = copyOf(value);
+    transfers.push(copy.buffer as ArrayBuffer);
+    return { is: "plain", value: copy };
   }
-  return { is: "plain", value };
+  if (isPlain(value)) return { is: "plain", value };
+  throw unsendable(
+    "a worker takes tensors, numbers, texts and containers of them",
+    "turn instances of classes into objects or lists before the call",
+  );
+}
+
+function unsendable(reason: string, help: string): Error {
+  return fxError("InputType", reason, { help });
 }
 
 /** Bytes that nobody else has: those that come from the engine are a copy already. */
@@ -94,26 +119,40 @@ function bytesToSend(tensor: Tensor): Bytes {
   return (tensorStorage(tensor).needsFree ? bytes : bytes.slice()) as Bytes;
 }
 
-/** Whether a message holds an object as it is. */
+/** Whether a message holds a value as it is, and nobody can change it. */
 function isPlain(value: unknown): boolean {
-  return value === null || ArrayBuffer.isView(value);
+  return value === null || !["object", "function", "symbol"].includes(typeof value);
 }
 
-/** The value that was packed. */
-export function unpack(packed: Packed): unknown {
+/** Elements in memory of their own. The method of Node's `Buffer` that is called `slice` copies nothing. */
+function copyOf(array: Uint8Array): Uint8Array {
+  return Uint8Array.prototype.slice.call(array);
+}
+
+/** Whether this has elements that may be changed. */
+function isTypedArray(value: unknown): value is Uint8Array {
+  return ArrayBuffer.isView(value) && !(value instanceof DataView);
+}
+
+/** The value that was packed. Does `made` with each of its tensors, in the order in which they were packed. */
+export function unpack(packed: Packed, made?: (tensor: Tensor, bytes: Bytes) => void): unknown {
+  const unpackAll = (items: readonly Packed[]): unknown[] => items.map((it) => unpack(it, made));
   switch (packed.is) {
     case "plain":
       return packed.value;
-    case "tensor":
-      return new Tensor(packed.dtype, packed.shape, new HostStorage(packed.bytes));
+    case "tensor": {
+      const tensor = new Tensor(packed.dtype, packed.shape, new HostStorage(packed.bytes));
+      made?.(tensor, packed.bytes);
+      return tensor;
+    }
     case "list":
-      return packed.items.map(unpack);
+      return unpackAll(packed.items);
     case "tuple":
-      return ValueTuple.frozen(packed.items.map(unpack));
+      return ValueTuple.frozen(unpackAll(packed.items));
     case "object":
-      return Object.fromEntries(packed.entries.map(([key, value]) => [key, unpack(value)]));
+      return Object.fromEntries(packed.entries.map(([key, value]) => [key, unpack(value, made)]));
     case "map":
-      return new Map(packed.entries.map(([key, value]) => [key, unpack(value)]));
+      return new Map(packed.entries.map(([key, value]) => [key, unpack(value, made)]));
     default:
       return packed satisfies never;
   }

@@ -21,13 +21,20 @@ export interface Poster {
 export function ownPort<Sent, Received>(): Port<Sent, Received> {
   const parent = builtinModule("node:worker_threads")?.parentPort;
   if (parent !== undefined && parent !== null) {
+    parent.on("messageerror", unreadable);
     return { send: sender(parent as Poster), receive: (take) => parent.on("message", (data: Received) => take(data)) };
   }
+  globalThis.addEventListener("messageerror", unreadable);
   return {
     send: sender(globalThis as unknown as Poster),
     receive: (take) =>
       globalThis.addEventListener("message", (event) => take((event as MessageEvent).data as Received)),
   };
+}
+
+/** Ends the worker: of a request that cannot be read, nobody knows who waits for its answer. */
+function unreadable(): never {
+  throw new Error("a message to the worker could not be read");
 }
 
 /** Sends by a worker, or to whoever started this one. */

@@ -11,6 +11,14 @@ export interface WorkerPort<Sent, Received> extends Port<Sent, Received> {
   /** Does `end` once, when the worker has ended by itself, with what it died of. */
   ended(end: (cause: unknown) => void): void;
   terminate(): void;
+  /** Says whether the worker is a reason for the program to go on, where programs end by themselves. */
+  hold(isHeld: boolean): void;
+}
+
+/** What the workers of some hosts have. */
+interface Held {
+  ref?(): void;
+  unref?(): void;
 }
 
 /** Starts the worker of this package. */
@@ -26,21 +34,24 @@ export function startWorker<Sent, Received>(): WorkerPort<Sent, Received> {
         worker.addEventListener("messageerror", () => end("a message could not be read"), { once: true });
       },
       terminate: () => worker.terminate(),
+      hold: (isHeld) => (worker as Worker & Held)[isHeld ? "ref" : "unref"]?.(),
     };
   }
   const threads = builtinModule("node:worker_threads");
   // Not in that form: what bundlers of pages make of it would be of no use here.
   const here = import.meta.url;
-  const worker = new threads.Worker(new URL("./serve.js", here), { name: "tracefx" });
-  // A worker that waits for requests is no reason for the program to go on.
-  worker.unref();
+  // What `--eval` needs is refused by workers that are files.
+  const execArgv = process.execArgv.filter((it) => !it.startsWith("--input-type"));
+  const worker = new threads.Worker(new URL("./serve.js", here), { name: "tracefx", execArgv });
   return {
     send: sender(worker as Poster),
     receive: (take) => worker.on("message", (data: Received) => take(data)),
     ended: (end) => {
       worker.once("error", end);
+      worker.once("messageerror", end);
       worker.once("exit", (code) => end(`it exited with ${code}`));
     },
     terminate: () => void worker.terminate(),
+    hold: (isHeld) => worker[isHeld ? "ref" : "unref"](),
   };
 }

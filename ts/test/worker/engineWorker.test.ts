@@ -1,7 +1,10 @@
 /** The engine in a worker, of the package as it is built: a worker is loaded by its place. */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import type { Worker } from "node:worker_threads";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type * as package_ from "../../src/worker/engineWorker.ts";
+import { pack, unpack } from "../../src/worker/messages.ts";
 import { bytesOf, fixture, tensorsOf } from "../export/fixtures.ts";
 
 const PACKAGE = new URL("../../dist/bundle/worker/engineWorker.js", import.meta.url).href;
@@ -97,26 +100,68 @@ test("where the worker ends, who waits is refused, and the next call works", asy
   own.terminate();
 });
 
-test("where the worker dies, who waits is refused with what it died of, and the next call works", async () => {
+/** The workers that the body starts, and what they are asked. */
+async function watchingWorkers(
+  body: (
+    started: readonly Worker[],
+    asked: readonly { readonly do: string; readonly model?: number }[],
+  ) => Promise<void>,
+): Promise<void> {
   const threads = process.getBuiltinModule("node:worker_threads") as { Worker: typeof Worker };
   const original = threads.Worker;
   const started: Worker[] = [];
+  const asked: { readonly do: string }[] = [];
   threads.Worker = class extends original {
     constructor(...given: ConstructorParameters<typeof Worker>) {
       super(...given);
       started.push(this);
     }
+
+    override postMessage(...given: Parameters<Worker["postMessage"]>): void {
+      super.postMessage(...given);
+      asked.push(given[0] as { readonly do: string });
+    }
   };
   try {
+    await body(started, asked);
+  } finally {
+    threads.Worker = original;
+  }
+}
+
+test("where the worker dies, who waits is refused with what it died of, and the next call works", async () => {
+  await watchingWorkers(async (started) => {
     using own = new tracefx.EngineWorker();
     const model = await own.loadModule(bytesOf("digits_cnn/model.pt2"));
     void started[0]?.terminate();
     const died = await refusal(() => model.runAsync([image()]));
     expect(died).toMatchObject({ kind: "Internal", cause: "it exited with 1" });
     check(await model.runAsync([image()]));
-  } finally {
-    threads.Worker = original;
-  }
+  });
+});
+
+test("where the worker dies before it has answered, the refusal says where it is", async () => {
+  await watchingWorkers(async (started) => {
+    using own = new tracefx.EngineWorker();
+    const loading = own.loadModule(bytesOf("digits_cnn/model.pt2"));
+    while (started.length === 0) await Promise.resolve();
+    void started[0]?.terminate();
+    const { kind, message } = await refusal(() => loading);
+    expect([kind, message]).toEqual(["Io", expect.stringContaining("dist/bundle/")]);
+  });
+});
+
+test("a program that is disposed of while it is opened again does not stay in the worker", async () => {
+  await watchingWorkers(async (_, asked) => {
+    using own = new tracefx.EngineWorker();
+    const model = await own.loadModule(bytesOf("digits_cnn/model.pt2"));
+    own.terminate();
+    const run = model.runAsync([image()]);
+    model.dispose();
+    check(await run);
+    await Promise.resolve();
+    expect(asked.map((it) => it.do)).toEqual(["init", "load", "init", "load", "run", "dispose"]);
+  });
 });
 
 test("an engine that cannot be loaded is refused, every time", async () => {
@@ -124,4 +169,129 @@ test("an engine that cannot be loaded is refused, every time", async () => {
   for (const _ of [1, 2]) {
     expect((await refusal(() => own.loadModule(bytesOf("digits_cnn/model.pt2")))).kind).toBe("Io");
   }
+});
+
+test("inputs and sources may be changed as soon as a call returns", async () => {
+  const source = bytesOf("digits_cnn__core/model.pt2");
+  const own = new tracefx.EngineWorker();
+  const model = await own.loadModule(source);
+  source.fill(0);
+  own.terminate();
+  const [rows, input] = [image().toArray() as number[][][][], image()];
+  const runs = [model.runAsync([rows]), model.runAsync([input])];
+  rows.pop();
+  input.dispose();
+  for (const it of await Promise.all(runs)) check(it);
+  own.terminate();
+});
+
+test.each([Float32Array.of(1, 2), Buffer.from([1, 2])])("a typed array is packed as a copy", (array) => {
+  const packed = pack([array], []);
+  array.fill(0);
+  expect(Array.from((unpack(packed) as [ArrayLike<number>])[0])).toEqual([1, 2]);
+});
+
+test("a module that is disposed of ends the runs that were asked for before", async () => {
+  const model = await engine.loadModule(bytesOf("digits_cnn/model.pt2"));
+  const runs = [model.runAsync([image()]), model.runAsync([image()])];
+  model.dispose();
+  expect((await refusal(() => model.runAsync([image()]))).kind).toBe("Disposed");
+  for (const it of await Promise.all(runs)) check(it);
+});
+
+test("what progress throws refuses that call, and stops it", async () => {
+  const model = await engine.loadModule(bytesOf("digits_cnn/model.pt2"));
+  let told = 0;
+  const progress = (): void => {
+    told += 1;
+    throw new Error("the bar is gone");
+  };
+  await expect(model.runAsync([image()], { progress })).rejects.toThrow("the bar is gone");
+  check(await model.runAsync([image()]));
+  expect(told).toBe(1);
+  await expect(engine.loadModule(fixture("digits_cnn/model.pt2"), { progress })).rejects.toThrow("the bar is gone");
+  expect((await refusal(() => model.runAsync([image()], { progress: 1 as never }))).kind).toBe("InvalidArgument");
+});
+
+test("inputs that a program writes to are changed", async () => {
+  const model = await engine.loadModule(bytesOf("input_mutation__core/model.pt2"));
+  const x = tracefx.tensor(
+    [
+      [0, 1, 2],
+      [3, 4, 5],
+    ],
+    { dtype: "float32" },
+  );
+  const k = tracefx.tensor([[7], [8]], { dtype: "float32" });
+  await model.runAsync([x, { k }]);
+  expect([x.toArray(), k.toArray()]).toEqual([
+    [
+      [2, 2, 3],
+      [8, 5, 6],
+    ],
+    [[21], [8]],
+  ]);
+});
+
+test("state that calls have changed is not lost without a word", async () => {
+  for (const name of ["conv_bn_relu_train", "conv_bn_relu_train__core"]) {
+    using own = new tracefx.EngineWorker();
+    const model = await own.loadModule(bytesOf(`${name}/model.pt2`));
+    const [input] = tensorsOf(`${name}/inputs.safetensors`).values();
+    const x = tracefx.tensor((input as package_.Tensor).toArray() as number[]);
+    await model.runAsync([x]);
+    own.terminate();
+    const lost = await refusal(() => model.runAsync([x]));
+    expect([lost.kind, lost.help]).toEqual(["Disposed", "call again to begin with the tensors of the file"]);
+    await model.runAsync([x]);
+  }
+});
+
+test("the engine may be a relative path's URL, a response, bytes or a module", async () => {
+  const place = new URL("../../wasm/engine-simd.wasm", import.meta.url);
+  const bytes = new Uint8Array(readFileSync(place));
+  const response = (status: number): Response =>
+    new Response(bytes, { status, headers: { "content-type": "application/wasm" } });
+  for (const wasm of [place, response(200)]) {
+    using own = new tracefx.EngineWorker({ wasm });
+    const model = await own.loadModule(bytesOf("digits_cnn/model.pt2"));
+    check(await model.runAsync([image()]));
+    own.terminate();
+    check(await model.runAsync([image()]));
+  }
+  using own = new tracefx.EngineWorker({ wasm: response(404) });
+  expect((await refusal(() => own.loadModule(fixture("digits_cnn/model.pt2")))).message).toContain("404");
+  const missing = new Response("not found", { status: 404 });
+  expect((await refusal(() => engine.loadModule(missing))).kind).toBe("Io");
+});
+
+test("what no message holds is refused by name", async () => {
+  const model = await engine.loadModule(bytesOf("digits_cnn/model.pt2"));
+  expect((await refusal(() => model.runAsync([new Map([[{}, 1]])]))).kind).toBe("InputType");
+  const load = (options: object) => refusal(() => engine.loadModule(fixture("digits_cnn/model.pt2"), options));
+  const device = { createComputePipelineAsync: () => undefined, lost: Promise.resolve(), queue: {} };
+  expect((await load({ module: { device } })).help).toContain('device: "gpu"');
+  expect((await load({ limits: { nodes: () => 1 } })).kind).toBe("InvalidOption");
+  expect((await load({ module: { checkGuards: false } })).message).toContain("checkGuards");
+});
+
+test("a signal is heeded while a program is opened again, and another call opens it", async () => {
+  using own = new tracefx.EngineWorker();
+  const model = await own.loadModule(bytesOf("digits_cnn/model.pt2"));
+  own.terminate();
+  const stop = new AbortController();
+  const run = model.runAsync([image()], { signal: stop.signal });
+  const other = model.runAsync([image()]);
+  stop.abort(new Error("too long"));
+  await expect(run).rejects.toThrow("too long");
+  check(await other);
+});
+
+test("a program in Node ends when nothing waits for the worker, and not before", () => {
+  const source = `
+    import { EngineWorker, tensor } from ${JSON.stringify(PACKAGE)};
+    const model = await new EngineWorker().loadModule(${JSON.stringify(fixture("digits_cnn/model.pt2"))});
+    console.log((await model.runAsync([tensor(new Float32Array(64), { shape: [1, 1, 8, 8] })])).shape.join());`;
+  const said = execFileSync("node", ["--input-type=module", "--eval", source], { encoding: "utf8", timeout: 20_000 });
+  expect(said).toBe("1,10\n");
 });
