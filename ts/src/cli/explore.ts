@@ -21,6 +21,8 @@ export interface ServedExplorer extends AsyncDisposable {
 const PACKAGE = fileURLToPath(new URL("../../", import.meta.url));
 /** The folders of the package that the page loads. */
 const FOLDERS = ["dist", "wasm"];
+/** The explorer in a few files, so that a page is there after a few requests. */
+const EXPLORER = "/package/dist/bundle/explorer/explorer.js";
 
 const TYPES: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",
@@ -142,7 +144,7 @@ function page(files: readonly string[]): string {
     <title>${names.join(" and ")} – tracefx</title>
     <link rel="icon" href="data:,">
     <link rel="stylesheet" href="/page.css">
-    <script type="module" src="/package/dist/explorer/explorer.js"></script>
+    <script type="module" src="${EXPLORER}"></script>
   </head>
   <body>
     <main><tracefx-graph src="/programs/0"${compare} permalink></tracefx-graph></main>

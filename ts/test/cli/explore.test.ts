@@ -33,7 +33,8 @@ test("the page shows the programs that are named", async () => {
   expect(page.toString()).toContain('src="/programs/0" compare="/programs/1"');
   expect((await ask(served.url, "/programs/0"))[1].equals(readFileSync(PROGRAM))).toBe(true);
   expect((await ask(served.url, "/programs/1"))[1].equals(readFileSync(OTHER))).toBe(true);
-  expect((await ask(served.url, "/package/dist/explorer/explorer.js"))[0]).toBe(200);
+  expect(page.toString()).toContain('src="/package/dist/bundle/explorer/explorer.js"');
+  expect((await ask(served.url, "/package/dist/bundle/explorer/explorer.js"))[0]).toBe(200);
 });
 
 test.each([
