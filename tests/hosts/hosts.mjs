@@ -59,7 +59,7 @@ const BASIC = [
     packages: { node22: node("22.23.3") },
     files: {
       "main.cjs":
-        'const { engineVersion, init } = require("tracefx");\ninit().then(() => console.log("ok", engineVersion()));\n',
+        'const { engineVersion, init } = require("tracefx");\ninit().then(() => console.log("tracefx-host ok", engineVersion()));\n',
     },
     commands: [["../node_modules/node22/bin/node", "main.cjs"]],
   },
@@ -112,7 +112,7 @@ const BASIC = [
     name: "Vitest",
     packages: { vitest: "4.1.12" },
     files: {
-      "main.test.js": `import { expect, test } from "vitest";\n${MAIN}test("runs", async () => { const line = await run(); console.log(line); expect(line).toMatch(/^ok/); });\n`,
+      "main.test.js": `import { expect, test } from "vitest";\n${MAIN}test("runs", async () => { const line = await run(); console.log(line); expect(line).toMatch(/^tracefx-host ok/); });\n`,
     },
     commands: [["vitest", "run", "--root", "."]],
   },
@@ -121,7 +121,7 @@ const BASIC = [
     packages: { jest: "30.5.2" },
     files: {
       "package.json": JSON.stringify({ type: "module", jest: { transform: {} } }),
-      "main.test.js": `${MAIN}test("runs", async () => { const line = await run(); console.log(line); expect(line).toMatch(/^ok/); });\n`,
+      "main.test.js": `${MAIN}test("runs", async () => { const line = await run(); console.log(line); expect(line).toMatch(/^tracefx-host ok/); });\n`,
     },
     commands: [["node", "--experimental-vm-modules", "../node_modules/jest/bin/jest.js", "--rootDir", "."]],
     configuration: 'node --experimental-vm-modules, and `"transform": {}`, which Jest asks for with all ES modules',

@@ -1,6 +1,6 @@
 /**
  * What every host runs: a program that PyTorch exported, on an image, and a function that is traced and run. It says how it went
- * in one line, which begins with `ok` or with `failed`.
+ * in one line, which begins with `tracefx-host ok` or with `tracefx-host failed`.
  *
  * @module
  */
@@ -28,8 +28,8 @@ export async function run(/** @type {Parameters<typeof init>[0]} */ options) {
     const traced = symbolicTrace((/** @type {import("tracefx").Tensor} */ x) => F.relu(x).add(1));
     const result = String(traced.forward(tensor([-0.5, 2])));
     if (result !== "tensor([1., 3.])") throw new Error(`the traced function gives ${result}`);
-    return `ok engine ${(loaded - start).toFixed(0)} ms, program ${(performance.now() - loaded).toFixed(0)} ms`;
+    return `tracefx-host ok engine ${(loaded - start).toFixed(0)} ms, program ${(performance.now() - loaded).toFixed(0)} ms`;
   } catch (error) {
-    return `failed ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
+    return `tracefx-host failed ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
   }
 }

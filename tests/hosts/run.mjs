@@ -1,8 +1,8 @@
 /**
  * Runs the packed package in every host of the table, and says how each went: `npm run hosts [-- NAME…]`.
  *
- * The tarball is installed once, beside the tools of the hosts, from the registry. What cannot be installed on this machine is
- * told with the reason, and is no failure; a host that runs and gives another answer is one.
+ * The tarball is installed once, beside the tools of the hosts, from the registry. A host that cannot be installed is a failure, as is one that
+ * gives another answer, but for those of {@link MAY_LACK}.
  *
  * @module
  */
@@ -22,6 +22,12 @@ import { HOSTS } from "./hosts.mjs";
 
 const FIXTURE = join(ROOT, "tests/fixtures/programs/digits_cnn");
 const TIMEOUT = 240_000;
+
+/** What the line of the program begins with, so that nothing else that a host says is taken for it. */
+const MARK = "tracefx-host";
+
+/** The hosts that may be skipped where they cannot be installed, and why. */
+const MAY_LACK = new Map([["Electron", "its program lies on GitHub, and is not in the registry"]]);
 
 function npm(/** @type {string} */ cwd, /** @type {string[]} */ ...args) {
   return execFileSync("npm", args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
@@ -105,21 +111,29 @@ async function runHost(
     host.server === undefined
       ? undefined
       : spawn(program, args, { cwd: project, env, stdio: "ignore", detached: true });
+  const failed = new Promise((_, reject) => {
+    server?.once("error", reject);
+    server?.once("exit", (code) => reject(new Error(`${host.server} exited with ${code}`)));
+  });
+  // Once the server has answered, its end is what stops it.
+  failed.catch(() => undefined);
   const files_ = server === undefined ? await serve({ root: folder }) : undefined;
   try {
     const url =
       files_ === undefined ? `http://127.0.0.1:${port}/` : `${files_.url}${project.slice(folder.length + 1)}/`;
-    if (server !== undefined) await answered(url);
-    return host.page === undefined ? await (await fetch(url)).text() : await titleOf(browser, `${url}${host.page}`);
+    if (server !== undefined) await Promise.race([answered(url), failed]);
+    return lineOf(
+      host.page === undefined ? await (await fetch(url)).text() : await titleOf(browser, `${url}${host.page}`),
+    );
   } finally {
     await files_?.close();
-    if (server?.pid !== undefined) process.kill(-server.pid);
+    if (server?.pid !== undefined && server.exitCode === null) process.kill(-server.pid);
   }
 }
 
-/** The line of the program among what a command says. */
+/** What the program says after its mark, among what a command says. */
 function lineOf(/** @type {string} */ said) {
-  return /^.*?\b((?:ok|failed) .*)$/m.exec(said)?.[1] ?? `failed ${said}`;
+  return new RegExp(`${MARK} ((?:ok|failed) .*)`).exec(said)?.[1] ?? `failed ${said}`;
 }
 
 /** The title that a page gives itself. */
@@ -132,7 +146,7 @@ async function titleOf(/** @type {import("playwright-core").Browser} */ browser,
   try {
     const response = await tab.goto(url);
     if (response?.ok() !== true) return `failed the server answers ${response?.status()} for ${url}`;
-    await tab.waitForFunction(() => /^(ok|failed)/.test(document.title), undefined, { timeout: 60_000 });
+    await tab.waitForFunction((mark) => document.title.startsWith(mark), MARK, { timeout: 60_000 });
     return await tab.title();
   } catch (error) {
     return `failed ${[...errors, String(error)].join("; ")}`;
@@ -165,12 +179,19 @@ async function freePort() {
   return address.port;
 }
 
+/** The hosts whose names begin with one of these, or all. */
+function chosen(/** @type {readonly string[]} */ names) {
+  const begins = (/** @type {Host} */ host, /** @type {string} */ name) =>
+    host.name.toLowerCase().startsWith(name.toLowerCase());
+  const unknown = names.filter((name) => !HOSTS.some((it) => begins(it, name)));
+  if (unknown.length > 0) {
+    throw new Error(`there is no host ${unknown.join(", ")}; there are ${HOSTS.map((it) => it.name).join("; ")}`);
+  }
+  return names.length === 0 ? HOSTS : HOSTS.filter((it) => names.some((name) => begins(it, name)));
+}
+
 async function main() {
-  const names = process.argv.slice(2);
-  const hosts =
-    names.length === 0
-      ? HOSTS
-      : HOSTS.filter((it) => names.some((name) => it.name.toLowerCase().startsWith(name.toLowerCase())));
+  const hosts = chosen(process.argv.slice(2));
   const folder = mkdtempSync(join(tmpdir(), "tracefx-hosts-"));
   const browser = await chromium.launch({ executablePath: chromiumPath() ?? "chromium", args: ["--no-sandbox"] });
   let failures = 0;
@@ -181,7 +202,14 @@ async function main() {
       const isIncomplete = host.needs !== undefined && !existsSync(join(folder, "host", host.needs));
       if (lacking !== undefined || isIncomplete) {
         const why = lacking === undefined ? `there is no ${host.needs}` : `${lacking}: ${missing.get(lacking)}`;
-        report("done", host.name, `skipped: it cannot be installed here (${why})`);
+        const reason = MAY_LACK.get(host.name);
+        if (reason === undefined) failures += 1;
+        const state = reason === undefined ? "failed" : "done";
+        report(
+          state,
+          host.name,
+          `${reason === undefined ? "" : `skipped, ${reason}: `}it cannot be installed here (${why})`,
+        );
         continue;
       }
       const start = performance.now();

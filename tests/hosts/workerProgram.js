@@ -6,7 +6,7 @@
 import { EngineWorker, tensor } from "tracefx/worker";
 import { expected, image, model, shape } from "./data.js";
 
-/** Runs it, and says how it went in one line, which begins with `ok` or with `failed`. */
+/** Runs it, and says how it went in one line, which begins with `tracefx-host ok` or with `tracefx-host failed`. */
 export async function run() {
   const engine = new EngineWorker();
   try {
@@ -17,9 +17,9 @@ export async function run() {
     const found = /** @type {import("tracefx/worker").Tensor} */ (logits).toFloat32Array();
     const difference = Math.max(...expected.map((it, at) => Math.abs(it - (found[at] ?? Number.NaN))));
     if (!(difference < 3e-5)) throw new Error(`the logits are ${difference} from PyTorch's`);
-    return `ok opened ${(loaded - start).toFixed(0)} ms, run ${(performance.now() - loaded).toFixed(0)} ms`;
+    return `tracefx-host ok opened ${(loaded - start).toFixed(0)} ms, run ${(performance.now() - loaded).toFixed(0)} ms`;
   } catch (error) {
-    return `failed ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
+    return `tracefx-host failed ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
   } finally {
     engine.terminate();
   }
