@@ -6,8 +6,10 @@
  *
  * @module
  */
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { execFileSync } from "node:child_process";
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
@@ -22,39 +24,68 @@ const FILES = /** @type {const} */ ({
   "runtime-simd.wasm": 1_000_000,
 });
 
+const FIXTURE = join(ROOT, "tests/fixtures/programs/digits_cnn");
+/** The images that the fixture was recorded with have these sizes. */
+const IMAGE = "tensor(new Float32Array(256), { shape: [4, 1, 8, 8] })";
+
 /**
  * Programs, and what their JavaScript may take: bundled and minified by esbuild, in bytes after gzip. What is fetched later, as the
- * code for GPUs is, does not count, nor what a worker fetches.
+ * code for GPUs is, does not count, nor what a worker fetches. Each is run, and says `says`: a bundler that drops too much makes small bundles.
  */
 const PROGRAMS = /** @type {const} */ ({
   "run saved plans": {
-    code: 'import { load, tensor } from "tracefx/runtime"; const model = await load("a.fxg"); console.log(model(tensor([1])));',
+    code: 'import { load, tensor } from "tracefx/runtime"; const model = await load("a.fxg"); console.log(model(IMAGE).shape.join());',
+    says: "4,10",
     limit: 16_500,
   },
   "build and edit graphs": {
     code: 'import { Graph } from "tracefx/graph"; const graph = new Graph(); graph.output(graph.placeholder("x")); graph.lint(); console.log(String(graph));',
+    says: "placeholder[target=x]",
     limit: 25_000,
   },
   "load and run": {
-    code: 'import { loadModule, tensor } from "tracefx/load"; const model = await loadModule("a.pt2"); console.log(model(tensor([1])));',
+    code: 'import { loadModule, tensor } from "tracefx/load"; const model = await loadModule("a.pt2"); console.log(model(IMAGE).shape.join());',
+    says: "4,10",
     limit: 40_000,
   },
   "load and run in a worker": {
-    code: 'import { EngineWorker, tensor } from "tracefx/worker"; const model = await new EngineWorker().loadModule("a.pt2"); console.log(await model.runAsync([tensor([1])]));',
+    code: 'import { EngineWorker, tensor } from "tracefx/worker"; const model = await new EngineWorker().loadModule("a.pt2"); console.log((await model.runAsync([IMAGE])).shape.join());',
+    says: "4,10",
     limit: 16_000,
   },
   layers: {
-    code: 'import { Linear, ReLU, Sequential } from "tracefx/nn"; console.log(new Sequential(new Linear(2, 2), new ReLU()));',
+    code: 'import { Linear, ReLU, Sequential } from "tracefx/nn"; console.log(String(new Sequential(new Linear(2, 2), new ReLU())));',
+    says: "in_features=2",
     limit: 60_000,
   },
   trace: {
     code: 'import { F, symbolicTrace } from "tracefx/trace"; console.log(symbolicTrace((x) => F.relu(x)).code);',
+    says: "F.relu(",
     limit: 190_000,
   },
-  everything: { code: 'export * from "tracefx";', limit: 350_000 },
+  torch: {
+    code: 'import { torch } from "tracefx/torch"; console.log(torch.add.target);',
+    says: "torch.add",
+    limit: 200_000,
+  },
+  explorer: {
+    code: 'import { TracefxGraph } from "tracefx/explorer"; console.log(typeof TracefxGraph);',
+    says: "function",
+    limit: 250_000,
+  },
+  everything: {
+    code: 'import * as tracefx from "tracefx"; console.log(String(tracefx.symbolicTrace((x) => tracefx.torch.relu(x)).code), Object.keys(tracefx).length);',
+    says: "torch.relu(",
+    limit: 350_000,
+  },
 });
 
-/** @typedef {{ readonly name: string, readonly raw: number, readonly gzip: number, readonly limit: number }} Row */
+/** Of what is printed which parts of the package it consists. */
+const TAKEN_APART = ["trace", "everything"];
+
+/**
+ * @typedef {{ readonly name: string, readonly raw: number, readonly gzip: number, readonly limit: number, readonly parts?: ReadonlyMap<string, number> }} Row
+ */
 
 /**
  * Measures the package that `tracefx` is in a folder, whose own folder is `installed`.
@@ -65,10 +96,38 @@ export async function sizes(/** @type {string} */ folder, /** @type {string} */ 
   const files = Object.entries(FILES).map(([name, limit]) => {
     return { name: `wasm/${name}`, ...weight([readFileSync(join(installed, "wasm", name))]), limit };
   });
-  const programs = Object.entries(PROGRAMS).map(async ([name, { code, limit }]) => {
-    return { name, ...weight(await bundled(folder, code)), limit };
+  const programs = Object.entries(PROGRAMS).map(async ([name, { code, says, limit }]) => {
+    const { first, all, parts } = await bundled(folder, code.replace("IMAGE", IMAGE));
+    checkRun(name, all, installed, says);
+    return { name, ...weight(first), limit, parts };
   });
   return [...files, ...(await Promise.all(programs))];
+}
+
+/** Runs what was bundled in Node, with the engine and the worker of the package beside it. */
+function checkRun(
+  /** @type {string} */ name,
+  /** @type {readonly import("esbuild").OutputFile[]} */ files,
+  /** @type {string} */ installed,
+  /** @type {string} */ says,
+) {
+  const home = mkdtempSync(join(tmpdir(), "tracefx-sizes-"));
+  try {
+    writeFileSync(join(home, "package.json"), '{ "type": "module" }');
+    for (const file of files) writeFileSync(join(home, basename(file.path)), file.contents);
+    for (const wasm of ["engine-simd.wasm", "runtime-simd.wasm"])
+      symlinkSync(join(installed, "wasm", wasm), join(home, wasm));
+    writeFileSync(join(home, "serve.js"), `import ${JSON.stringify(join(installed, "dist/bundle/worker/serve.js"))};`);
+    copyFileSync(join(FIXTURE, "model.pt2"), join(home, "a.pt2"));
+    if (PROGRAMS[/** @type {keyof typeof PROGRAMS} */ (name)].code.includes("a.fxg")) {
+      const inputs = ["--inputs", join(FIXTURE, "inputs.safetensors")];
+      execFileSync("node", [join(installed, "bin/tracefx.mjs"), "compile", "a.pt2", "a.fxg", ...inputs], { cwd: home });
+    }
+    const said = execFileSync("node", ["stdin.js"], { cwd: home, encoding: "utf8" });
+    if (!said.includes(says)) throw new Error(`${name}: the bundle says ${JSON.stringify(said)}, and not ${says}`);
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
 }
 
 function sum(/** @type {readonly Uint8Array[]} */ files) {
@@ -79,7 +138,9 @@ function weight(/** @type {readonly Uint8Array[]} */ files) {
   return { raw: sum(files), gzip: sum(files.map((it) => gzipSync(it, { level: 9 }))) };
 }
 
-/** The files that a page with this program fetches before it begins. */
+/**
+ * What a program is bundled to: the files that a page fetches before it begins, all files, and what the first consist of.
+ */
 async function bundled(/** @type {string} */ folder, /** @type {string} */ code) {
   const { outputFiles, metafile } = await build({
     stdin: { contents: code, resolveDir: folder, sourcefile: "program.js" },
@@ -101,9 +162,16 @@ async function bundled(/** @type {string} */ folder, /** @type {string} */ code)
     for (const { path, kind } of metafile.outputs[file]?.imports ?? [])
       if (kind === "import-statement") fetched.add(path);
   }
-  return outputFiles
-    .filter((it) => [...fetched].some((file) => it.path === join(folder, file)))
-    .map((it) => it.contents);
+  const isFirst = (/** @type {string} */ path) => [...fetched].some((file) => path === join(folder, file));
+  /** @type {Map<string, number>} */
+  const parts = new Map();
+  for (const file of fetched) {
+    for (const [input, { bytesInOutput }] of Object.entries(metafile.outputs[file]?.inputs ?? {})) {
+      const name = input.includes("/dist/") ? (/\/dist\/(\w+\/)?/.exec(input)?.[1] ?? "files in none") : "wasm/";
+      parts.set(name, (parts.get(name) ?? 0) + bytesInOutput);
+    }
+  }
+  return { first: outputFiles.filter((it) => isFirst(it.path)).map((it) => it.contents), all: outputFiles, parts };
 }
 
 /** Thousands of bytes, with one decimal. */
@@ -122,8 +190,23 @@ function table(/** @type {readonly Row[]} */ rows) {
   ].join("\n");
 }
 
+/** What programs consist of, by the folders of the package. */
+function partsTable(/** @type {readonly Row[]} */ rows) {
+  const shown = rows.filter((it) => TAKEN_APART.includes(it.name));
+  const names = new Set(shown.flatMap((it) => [...(it.parts?.keys() ?? [])]));
+  const size = (/** @type {Row} */ row, /** @type {string} */ name) => row.parts?.get(name) ?? 0;
+  const last = /** @type {Row} */ (shown.at(-1));
+  const sorted = [...names].toSorted((a, b) => size(last, b) - size(last, a));
+  return [
+    `| ${"folder".padEnd(20)} | ${shown.map((it) => it.name.padStart(10)).join(" | ")} |`,
+    `|${"-".repeat(22)}|${shown.map(() => `${"-".repeat(11)}:`).join("|")}|`,
+    ...sorted.map((it) => `| ${it.padEnd(20)} | ${shown.map((row) => kilobytes(size(row, it))).join(" | ")} |`),
+  ].join("\n");
+}
+
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
-  const text = table(await sizes(ROOT, join(ROOT, "ts")));
+  const rows = await sizes(ROOT, join(ROOT, "ts"));
+  const text = table(rows);
   console.log(text);
   const files = readdirSync(join(ROOT, "ts/dist"), { recursive: true, encoding: "utf8" });
   if (process.argv.includes("--record")) {
@@ -132,11 +215,15 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
       `# Sizes of the package
 
 Written by \`npm run sizes -- --record\` after a build. A host loads one of the \`.wasm\` files; \`gpu.wasm\` is fetched where a GPU is
-asked for. Of programs, the JavaScript that a page fetches before it begins: bundled and minified by esbuild, the glue of
+asked for. Of programs, which are run, the JavaScript that a page fetches before it begins: bundled and minified by esbuild, the glue of
 WebAssembly in it. The package itself is ${files.filter((it) => it.endsWith(".js")).length} files of JavaScript. \`tests/packaging\` holds the limits; the programs are in
 \`scripts/sizes.mjs\`.
 
 ${text}
+
+What two of them consist of, by the folders of \`ts/src\`, minified and before gzip:
+
+${partsTable(rows)}
 `,
     );
   }
