@@ -190,11 +190,14 @@ function table(/** @type {readonly Row[]} */ rows) {
   ].join("\n");
 }
 
+function size(/** @type {Row} */ row, /** @type {string} */ name) {
+  return row.parts?.get(name) ?? 0;
+}
+
 /** What programs consist of, by the folders of the package. */
 function partsTable(/** @type {readonly Row[]} */ rows) {
   const shown = rows.filter((it) => TAKEN_APART.includes(it.name));
   const names = new Set(shown.flatMap((it) => [...(it.parts?.keys() ?? [])]));
-  const size = (/** @type {Row} */ row, /** @type {string} */ name) => row.parts?.get(name) ?? 0;
   const last = /** @type {Row} */ (shown.at(-1));
   const sorted = [...names].toSorted((a, b) => size(last, b) - size(last, a));
   return [

@@ -179,10 +179,12 @@ async function freePort() {
   return address.port;
 }
 
+function begins(/** @type {Host} */ host, /** @type {string} */ name) {
+  return host.name.toLowerCase().startsWith(name.toLowerCase());
+}
+
 /** The hosts whose names begin with one of these, or all. */
 function chosen(/** @type {readonly string[]} */ names) {
-  const begins = (/** @type {Host} */ host, /** @type {string} */ name) =>
-    host.name.toLowerCase().startsWith(name.toLowerCase());
   const unknown = names.filter((name) => !HOSTS.some((it) => begins(it, name)));
   if (unknown.length > 0) {
     throw new Error(`there is no host ${unknown.join(", ")}; there are ${HOSTS.map((it) => it.name).join("; ")}`);

@@ -32,7 +32,8 @@ export async function sentWasm(source: ModuleSource): Promise<SentWasm> {
 }
 
 /** The options that the worker opens a program with. */
-export function sentOptions({ signal: _, progress: __, ...options }: LoadModuleOptions): SentOptions {
+export function sentOptions(given: LoadModuleOptions): SentOptions {
+  const { signal: _, progress: __, ...options } = given;
   if (typeof options.module?.device === "object") {
     throw fxError("InvalidOption", "a worker cannot be given a GPUDevice", {
       help: 'the worker asks for one of its own: module: { device: "gpu" }',
