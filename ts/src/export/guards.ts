@@ -29,7 +29,7 @@ type Input = Tensor | number;
 /** What a trace knows of a number, and what it is of an input. */
 type Pair = readonly [known: SymInt, value: number];
 
-const known = new WeakMap<GraphModule, Known>();
+const noted = new WeakMap<GraphModule, Known>();
 
 /** The name of an input in guards. */
 export function guardSource(at: number): string {
@@ -38,7 +38,7 @@ export function guardSource(at: number): string {
 
 /** Notes what a trace found out about the inputs of the module that it gave. */
 export function noteGuards(gm: GraphModule, { guards, rangeConstraints }: Known): void {
-  known.set(gm, { guards, rangeConstraints });
+  noted.set(gm, { guards, rangeConstraints });
 }
 
 /** How {@link evalGuards} compares. */
@@ -170,7 +170,7 @@ function guardsOf(what: string, gm: GraphModule, args: readonly Input[]): Known 
     args.every((it) => it instanceof Tensor || typeof it === "number"),
     "tensors and numbers",
   );
-  const found = known.get(gm);
+  const found = noted.get(gm);
   if (found === undefined) {
     throw fxError("InvalidArgument", `${what} takes a module that was traced with symbolic sizes`, {
       help: 'makeFx(fn, { tracingMode: "symbolic" })(x) gives one',

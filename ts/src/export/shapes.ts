@@ -363,6 +363,9 @@ interface Added {
   readonly symbols: boolean;
 }
 
+/** Whether a range is that of a number that only data tells. */
+const isData = ([text]: EngineShapeResult["ranges"][number]): boolean => /\b(?:u|zuf)\d/.test(text);
+
 /** What a session of the engine holds its inputs and the data to. */
 class Commitments {
   readonly #guards: string;
@@ -373,7 +376,6 @@ class Commitments {
   constructor(engine: EngineShapes) {
     const end = endOf(engine);
     const { guards = end, ranges = [], assertions = [] } = typeof end === "string" ? {} : end;
-    const isData = ([text]: EngineShapeResult["ranges"][number]): boolean => /\b(?:u|zuf)\d/.test(text);
     this.#guards = JSON.stringify([guards, ranges.filter((it) => !isData(it))]);
     this.#asserts = JSON.stringify(assertions);
     this.#data = new Map(ranges.filter(isData).map((it) => [it[0], JSON.stringify(it)]));

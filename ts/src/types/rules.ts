@@ -30,8 +30,15 @@ export type RefinementRule = (
 
 /** What PyTorch has rules of refinement for, and the engine, too. */
 const REFINED: readonly unknown[] = [
-  ...["torch.add", "operator.add", "torch.flatten"],
-  ...[nn.Conv2d, nn.Linear, nn.ReLU, nn.BatchNorm2d, nn.MaxPool2d, nn.AdaptiveAvgPool2d],
+  "torch.add",
+  "operator.add",
+  "torch.flatten",
+  nn.Conv2d,
+  nn.Linear,
+  nn.ReLU,
+  nn.BatchNorm2d,
+  nn.MaxPool2d,
+  nn.AdaptiveAvgPool2d,
 ];
 
 /** What the engine has rules for, by what they are called with: nobody can register others. */

@@ -69,6 +69,8 @@ class Both extends Module {
   }
 }
 
+const ones = (...sizes: number[]): Tensor => torch.ones(sizes);
+
 describe("an export", () => {
   test("has a symbol for each variable, and sizes that follow from it", () => {
     const a = new ShapeVar("a", { max: 64 });
@@ -112,7 +114,6 @@ describe("an export", () => {
     }
     const n = new IntVar("n");
     const spec = { x: new TensorSpec([n]), y: new TensorSpec([operator.add(n.mul(2), 1) as Size]), n };
-    const ones = (...sizes: number[]): Tensor => torch.ones(sizes);
     const dynamicShapes = new ShapesSpec(spec);
     const module = exportProgram(new Three(), [ones(4), ones(9), 4], {}, { dynamicShapes }).module();
     expect((module(ones(3), ones(7), 3) as Tensor).item()).toBe(30);
@@ -178,7 +179,6 @@ describe("an export", () => {
         return others.reduce((sum, it) => sum.add(it.sum()), batch.image.sum().add(batch.mask.sum()));
       }
     }
-    const ones = (size: number): Tensor => torch.ones([size]);
     const exported = (spec: ShapesSpec) =>
       exportProgram(new Rest(), [new Batch(ones(3), ones(4)), ones(5), ones(6)], {}, { dynamicShapes: spec }).module();
     const [a, b] = [new ShapeVar("a"), new ShapeVar("b")];

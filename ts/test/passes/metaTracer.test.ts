@@ -72,17 +72,20 @@ test("what is not known is told, and traced without it", () => {
   expect(() => new MetaTracer({ metaArgs: { x: [2, 3] as never } })).toThrow("tensors by the names of inputs");
 });
 
+const traced = (fn: Traceable): unknown =>
+  symbolicTrace(fn, { tracer: new MetaTracer({ metaArgs: { x: torch.ones(2) } }) });
+
+const branch = (x: Tensor, y: Tensor): Tensor => (y.shape[0] === 2 ? x.sin() : x.cos());
+
+const onDevice = (x: Tensor): Tensor => torch.zeros([3], { device: x.device }).add(x.size(0));
+
 test("what is not known decides nothing", () => {
-  const traced = (fn: Traceable): unknown =>
-    symbolicTrace(fn, { tracer: new MetaTracer({ metaArgs: { x: torch.ones(2) } }) });
-  const branch = (x: Tensor, y: Tensor): Tensor => (y.shape[0] === 2 ? x.sin() : x.cos());
   expect(() => traced(branch)).toThrow("`shape` of Proxy(y) is not known");
   expect(() => traced((x: Tensor, y: Tensor) => (y.dim() === 2 ? x.sin() : x))).toThrow("`dim` of Proxy(y)");
 });
 
 test("a device that is read is known", () => {
-  const fn = (x: Tensor): Tensor => torch.zeros([3], { device: x.device }).add(x.size(0));
-  const gm = symbolicTrace(fn, { tracer: new MetaTracer({ metaArgs: { x: torch.ones(2) } }) });
+  const gm = symbolicTrace(onDevice, { tracer: new MetaTracer({ metaArgs: { x: torch.ones(2) } }) });
   const add = gm.graph.nodes.find((it) => it.name === "add") as Node;
   expect((add.meta.get("val") as TensorMeta).sizes).toEqual([3]);
   expect(gm.graph.nodes.map((it) => it.target)).toContain("builtins.getattr");

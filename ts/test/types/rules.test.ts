@@ -141,9 +141,11 @@ test("constraints know the types that nodes with rules are annotated with", () =
   expect(transformAllConstraints(gm).answer.verdict).toBe("unsat");
 });
 
+const refused = (register: () => void): string => thrown(register).reason;
+
+const dyn = () => Dyn;
+
 test("nothing stands for a rule that there is", () => {
-  const refused = (register: () => void): string => thrown(register).reason;
-  const dyn = () => Dyn;
   expect(refused(() => registerInferenceRule(torch.add, dyn))).toBe("a rule is registered already for torch.add");
   expect(refused(() => registerInferenceRule(nn.Linear, dyn))).toBe("a rule is registered already for Linear");
   expect(refused(() => registerRefinementRule(torch.flatten, () => []))).toContain("registered already");
