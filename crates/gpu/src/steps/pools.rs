@@ -1,11 +1,15 @@
-//! Poolings: an invocation for each window and channel.
+//! Poolings: an invocation for each window and channel, or a workgroup where windows are large, as those of a whole image.
 
 use super::convolution::numbers;
+use super::matrices::{reduced, sharing};
 use super::pointwise::{extreme, rounded};
 use crate::lower::{Lowered, Lowering};
 use crate::program::Reason;
 use crate::shader::{Kind, Shader, View, coordinates, float, int, long};
 use tracefx_plan::{Operand, Pool, PoolReduction, TensorId};
+
+/// Windows of so many elements are shared by a workgroup.
+const LARGE: usize = 64;
 
 /// The windows of a pooling, with a number for each dimension.
 struct Windows {
@@ -44,8 +48,13 @@ fn pooled(
     if kind == Kind::Bool || kind == Kind::Long {
         return Err(format!("a pooling of {}", input.dtype.name()).into());
     }
-    cx.for_each(result.numel(), |shader| {
-        let places = coordinates(shader, "i", &result.sizes, "c");
+    let window = windows.kernel.iter().try_fold(1usize, |n, it| n.checked_mul(*it)).unwrap_or(usize::MAX);
+    let shared = (positions.is_none() && window >= LARGE).then(|| sharing(window));
+    if u32::try_from(window).is_err() {
+        return Err("a window that is too large".into());
+    }
+    let body = |shader: &mut Shader, index: &str| {
+        let places = coordinates(shader, index, &result.sizes, "c");
         let is_max = windows.reduction == PoolReduction::Max;
         let start = match kind {
             Kind::Float if is_max => "number(0xff800000u)".to_owned(),
@@ -59,11 +68,18 @@ fn pooled(
         }
         let mut pixel: Vec<String> = places[..lead].to_vec();
         let (mut inside, mut position) = (Vec::new(), "0u".to_owned());
+        if let Some(size) = shared {
+            shader.line(format!("for (var w = local.x; w < {window}u; w += {size}u) {{"));
+        }
         for dim in 0..n_dims {
             let (point, size) = (&places[lead + dim], input.sizes[lead + dim]);
             let (kernel, stride) = (windows.kernel[dim], windows.stride[dim]);
             let (padding, dilation) = (windows.padding[dim], windows.dilation[dim]);
-            shader.line(format!("for (var k{dim} = 0u; k{dim} < {kernel}u; k{dim}++) {{"));
+            let below: usize = windows.kernel[dim + 1..].iter().product();
+            shader.line(match shared {
+                Some(_) => format!("let k{dim} = w / {below}u % {kernel}u;"),
+                None => format!("for (var k{dim} = 0u; k{dim} < {kernel}u; k{dim}++) {{"),
+            });
             shader.line(format!("let p{dim} = {point} * {stride}u + k{dim} * {dilation}u - {padding}u;"));
             inside.push(format!("p{dim} < {size}u"));
             position = format!("({position}) * {size}u + p{dim}");
@@ -83,7 +99,16 @@ fn pooled(
             shader.line("best += it;");
         }
         shader.line("n++;");
-        shader.line("}".repeat(n_dims + 1));
+        shader.line("}".repeat(if shared.is_some() { 2 } else { n_dims + 1 }));
+        if let Some(size) = shared {
+            let register = if is_max { kind.register() } else { "f32" };
+            let join = |a: &str, b: &str| if is_max { extreme(kind, true, a, b) } else { format!("{a} + {b}") };
+            let best = reduced(shader, "best", register, size, &join);
+            let n = reduced(shader, "n", "u32", size, &|a, b| format!("{a} + {b}"));
+            shader.line("if (local.x == 0u) {");
+            shader.line(format!("best = {best};"));
+            shader.line(format!("n = {n};"));
+        }
         let value = match windows.reduction {
             PoolReduction::Max => "best".to_owned(),
             PoolReduction::Average { divisor_override: Some(it), .. } => format!("best / {}", float(it as f32)),
@@ -107,7 +132,17 @@ fn pooled(
             let statement = shader.store(positions, &positions.at(&places), "vec2<u32>(at, 0u)");
             shader.line(statement);
         }
-    })
+        if shared.is_some() {
+            shader.line("}");
+        }
+    };
+    match shared {
+        Some(size) => cx.for_each_row(result.numel(), size, |_, shader| {
+            body(shader, "row");
+            Ok(())
+        }),
+        None => cx.for_each(result.numel(), |shader| body(shader, "i")),
+    }
 }
 
 /// The poolings that are called.

@@ -498,6 +498,11 @@ pub(crate) fn fused() -> Vec<(&'static str, Plan)> {
             "average pool of the image",
             pool(PoolReduction::Average { count_include_pad: false, divisor_override: None }),
         ),
+        (
+            "an average of an image",
+            image_pool(PoolReduction::Average { count_include_pad: false, divisor_override: None }),
+        ),
+        ("the largest of an image", image_pool(PoolReduction::Max)),
         ("attention", attention(None, false, true)),
         ("causal attention", attention(None, true, true)),
         ("attention with a mask", attention(Some(Float32), false, false)),
@@ -602,6 +607,15 @@ fn pool(reduction: PoolReduction) -> Plan {
     let mut build = Build::default();
     let (input, result) = (build.input(Float32, &[2, 7, 8, 5]), build.result(Float32, &[2, 4, 4, 5]));
     let (kernel, stride, padding, dilation) = ([3, 2], [2, 2], [1, 0], [1, 1]);
+    build.fused(Fused::Pool(Pool { input, kernel, stride, padding, dilation, reduction, result }));
+    build.finish()
+}
+
+/// Windows of nearly the whole image, and of its padding.
+fn image_pool(reduction: PoolReduction) -> Plan {
+    let mut build = Build::default();
+    let (input, result) = (build.input(Float32, &[2, 12, 11, 5]), build.result(Float32, &[2, 2, 1, 5]));
+    let (kernel, stride, padding, dilation) = ([11, 11], [2, 1], [1, 0], [1, 1]);
     build.fused(Fused::Pool(Pool { input, kernel, stride, padding, dilation, reduction, result }));
     build.finish()
 }
