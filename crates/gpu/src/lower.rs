@@ -7,6 +7,7 @@ use crate::shader::{Kind, Shader, View, WORKGROUP};
 use crate::steps;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use tracefx_core::{DType, Dims, contiguous_strides};
 use tracefx_plan::{Action, Plan, TensorId};
 
 /// The program of a device for a plan. `may_write` says of an operator whether it may write to its arguments.
@@ -145,12 +146,24 @@ impl Lowering<'_> {
     }
 
     /// A buffer for what the dispatches of this step have between them.
-    pub(crate) fn temporary(&mut self, n_bytes: u64) -> Result<DeviceBufferId, Reason> {
+    fn temporary(&mut self, n_bytes: u64) -> Result<DeviceBufferId, Reason> {
         if n_bytes > self.limits.buffer_bytes {
             return Err(format!("a buffer of {n_bytes} bytes").into());
         }
         self.temporaries.push(Temporary { n_bytes });
         Ok(DeviceBufferId((self.plan.buffers.len() + self.temporaries.len() - 1) as u32))
+    }
+
+    /// A row-major tensor of float registers in a temporary buffer: each element takes a word.
+    pub(crate) fn scratch(&mut self, dtype: DType, sizes: &[usize]) -> Result<View, Reason> {
+        let n_elements = sizes.iter().try_fold(1usize, |n, it| n.checked_mul(*it)).ok_or("too many elements")?;
+        let buffer = self.temporary((n_elements as u64).saturating_mul(4))?;
+        Ok(View { buffer, dtype, sizes: Dims::from_slice(sizes), strides: contiguous_strides(sizes), offset: 0 })
+    }
+
+    /// The most workgroups in a dimension.
+    pub(crate) fn most_workgroups(&self) -> usize {
+        self.limits.workgroups as usize
     }
 
     /// The node that the step is from.

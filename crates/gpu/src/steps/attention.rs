@@ -8,7 +8,7 @@ use crate::lower::{Lowered, Lowering};
 use crate::program::Reason;
 use crate::shader::{Kind, Shader, View, coordinates, float};
 use std::fmt::Write;
-use tracefx_core::{DType, Dims, contiguous_strides};
+use tracefx_core::DType;
 use tracefx_plan::{Attention, TensorId};
 
 /// The invocations of a workgroup, each of which scores a key of a block.
@@ -173,12 +173,7 @@ struct Parts {
 impl Parts {
     fn new(cx: &mut Lowering<'_>, sizes: [usize; 3], n: usize) -> Result<Self, Reason> {
         let [n_heads, n_rows, n_values] = sizes;
-        let mut tensor = |last: usize| {
-            let sizes = Dims::from_slice(&[n_heads, n_rows, n, last]);
-            let buffer = cx.temporary(4 * sizes.iter().product::<usize>() as u64)?;
-            let strides = contiguous_strides(&sizes);
-            Ok::<_, Reason>(View { buffer, dtype: DType::Float32, sizes, strides, offset: 0 })
-        };
+        let mut tensor = |last: usize| cx.scratch(DType::Float32, &[n_heads, n_rows, n, last]);
         let kept = if n == 1 { None } else { Some([tensor(2)?, tensor(n_values)?]) };
         Ok(Parts { sizes, n, kept })
     }

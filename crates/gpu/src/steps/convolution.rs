@@ -6,7 +6,6 @@ use super::pointwise::{converted, rounded};
 use crate::lower::{Lowered, Lowering};
 use crate::program::Reason;
 use crate::shader::{Kind, Shader, View, coordinates, float, int};
-use tracefx_core::{Dims, contiguous_strides};
 use tracefx_plan::{Convolution, ConvolutionLayer, Operand, QuantizedConvolution, Rounding, TensorId, Window};
 
 /// Filters that see fewer channels are no matrix.
@@ -22,13 +21,7 @@ pub(super) fn channels_last(cx: &mut Lowering<'_>, it: &Convolution<TensorId>) -
             .zip(four(&weight.sizes))
             .and_then(|(images, weight)| layer.result_sizes(images, weight))
             .ok_or("a convolution's sizes do not fit")?;
-        let target = if at + 1 == it.layers.len() {
-            result.clone()
-        } else {
-            let buffer = cx.temporary(4 * sizes.iter().product::<usize>() as u64)?;
-            let strides = contiguous_strides(&sizes);
-            View { buffer, dtype: images.dtype, sizes: Dims::from_slice(&sizes), strides, offset: 0 }
-        };
+        let target = if at + 1 == it.layers.len() { result.clone() } else { cx.scratch(images.dtype, &sizes)? };
         let tail = Tail::of(cx, &layer.epilogue)?;
         dispatches.extend(self::layer(cx, layer, (&images, scale.as_ref(), &weight), &tail, &target)?);
         images = target;

@@ -7,7 +7,7 @@ use crate::lower::{Lowered, Lowering};
 use crate::program::Reason;
 use crate::shader::{Shader, View, coordinates, float};
 use std::fmt::Write;
-use tracefx_core::{DType, Dims, contiguous_strides};
+use tracefx_core::DType;
 use tracefx_plan::{Epilogue, Operand, Product, TensorId};
 
 /// The sizes of `batch` products of `m` rows and `n` columns, of `k` terms.
@@ -48,7 +48,8 @@ pub(super) fn tiled(cx: &mut Lowering<'_>, sizes: Sizes, access: Access<'_>) -> 
         return Ok(Vec::new());
     }
     // Batches lie along one dimension of the workgroups, with their parts.
-    if m < FEW_ROWS && n > ROW as usize && !access.is_along_terms[1] && batch * (k / WORTH + 1) <= 65535 {
+    if m < FEW_ROWS && n > ROW as usize && !access.is_along_terms[1] && batch * (k / WORTH + 1) <= cx.most_workgroups()
+    {
         return columns(cx, sizes, access);
     }
     if m < FEW_ROWS || n < FEW_ROWS {
@@ -74,17 +75,7 @@ struct Parts {
 
 impl Parts {
     fn new(cx: &mut Lowering<'_>, Sizes { batch, m, n, .. }: Sizes, n_parts: usize) -> Result<Self, Reason> {
-        let sums = match n_parts {
-            1 => None,
-            _ => {
-                let sizes = Dims::from_slice(&[batch, n_parts, m, n]);
-                let n_elements =
-                    sizes.iter().try_fold(1usize, |n, it| n.checked_mul(*it)).ok_or("too many elements")?;
-                let buffer = cx.temporary(4 * n_elements as u64)?;
-                let strides = contiguous_strides(&sizes);
-                Some(View { buffer, dtype: DType::Float32, sizes, strides, offset: 0 })
-            }
-        };
+        let sums = (n_parts > 1).then(|| cx.scratch(DType::Float32, &[batch, n_parts, m, n])).transpose()?;
         Ok(Parts { n: n_parts, sums })
     }
 

@@ -604,18 +604,18 @@ fn norm(statistic: NormStatistic) -> Plan {
 }
 
 fn pool(reduction: PoolReduction) -> Plan {
-    let mut build = Build::default();
-    let (input, result) = (build.input(Float32, &[2, 7, 8, 5]), build.result(Float32, &[2, 4, 4, 5]));
-    let (kernel, stride, padding, dilation) = ([3, 2], [2, 2], [1, 0], [1, 1]);
-    build.fused(Fused::Pool(Pool { input, kernel, stride, padding, dilation, reduction, result }));
-    build.finish()
+    pool_of([2, 7, 8, 5], [2, 4, 4, 5], ([3, 2], [2, 2]), reduction)
 }
 
 /// Windows of nearly the whole image, and of its padding.
 fn image_pool(reduction: PoolReduction) -> Plan {
+    pool_of([2, 12, 11, 5], [2, 2, 1, 5], ([11, 11], [2, 1]), reduction)
+}
+
+fn pool_of(from: [i64; 4], to: [i64; 4], (kernel, stride): ([usize; 2], [usize; 2]), reduction: PoolReduction) -> Plan {
     let mut build = Build::default();
-    let (input, result) = (build.input(Float32, &[2, 12, 11, 5]), build.result(Float32, &[2, 2, 1, 5]));
-    let (kernel, stride, padding, dilation) = ([11, 11], [2, 1], [1, 0], [1, 1]);
+    let (input, result) = (build.input(Float32, &from), build.result(Float32, &to));
+    let (padding, dilation) = ([1, 0], [1, 1]);
     build.fused(Fused::Pool(Pool { input, kernel, stride, padding, dilation, reduction, result }));
     build.finish()
 }
