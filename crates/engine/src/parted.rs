@@ -21,7 +21,7 @@ impl Runner {
         if self.mode == Mode::Interpret {
             return Ok(None);
         }
-        let plan = self.plans.parted(&self.module, &self.library, inputs).transpose()?;
+        let plan = self.plans.parted(&self.module, &self.library, inputs)?;
         Ok(plan.map(PartedRun))
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use tracefx_compile::{Precision, compile};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
-use tracefx_exec::{Accelerator, BoundPlan, PartedPlan, PlanDevice, Preparations, Watch, fits, plan};
+use tracefx_exec::{Accelerator, BoundPlan, PartedPlan, PlanDevice, Preparations, Watch, fits, lost_state, plan};
 use tracefx_ir::{GraphModule, TensorMeta};
 use tracefx_ops::Value;
 use tracefx_plan::Plan;
@@ -103,22 +103,8 @@ impl Plans {
         (inputs, outputs): (&[Value<Tensor>], Option<&[Tensor]>),
         loop_steps: u64,
         watch: &mut Watch<'_>,
-    ) -> Option<Result<Value<Tensor>>> {
-        match self.hold() {
-            Ok(held) => self.run_held(module, library, (inputs, outputs), loop_steps, watch, held).transpose(),
-            Err(problem) => Some(Err(problem)),
-        }
-    }
-
-    fn run_held(
-        &self,
-        module: &GraphModule,
-        library: &Library,
-        (inputs, outputs): (&[Value<Tensor>], Option<&[Tensor]>),
-        loop_steps: u64,
-        watch: &mut Watch<'_>,
-        mut held: Option<Held<'_>>,
     ) -> Result<Option<Value<Tensor>>> {
+        let mut held = self.hold()?;
         let executor = library.executor();
         let found = self.find(module, library, inputs);
         // Another plan, and the CPU, read what is in memory.
@@ -127,7 +113,7 @@ impl Plans {
                 (Some((plan, idle, _)), Some(holder)) if Arc::ptr_eq(plan, holder) => {
                     if idle.is_none() {
                         *held.holder = None;
-                        return Err(lost());
+                        return Err(lost_state());
                     }
                 }
                 (_, _) => self.bring_down(&mut held.holder)?,
@@ -190,7 +176,7 @@ impl Plans {
         let Some(plan) = holder.take() else { return Ok(()) };
         let mut plans = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = plans.iter_mut().find(|it| Arc::ptr_eq(&it.plan, &plan));
-        let bound = known.and_then(|it| it.idle.last_mut()).ok_or_else(lost)?;
+        let bound = known.and_then(|it| it.idle.last_mut()).ok_or_else(lost_state)?;
         bound.synchronize().inspect_err(|problem| {
             // It can be asked for again.
             if problem.code() == Code::OutOfMemory {
@@ -223,21 +209,16 @@ impl Plans {
         module: &GraphModule,
         library: &Library,
         inputs: &[Value<Tensor>],
-    ) -> Option<Result<PartedPlan>> {
+    ) -> Result<Option<PartedPlan>> {
         let executor = library.executor();
-        let held = match self.hold() {
-            Ok(held) => held,
-            Err(problem) => return Some(Err(problem)),
-        };
-        let (plan, idle, instead_of) = self.find(module, library, inputs)?;
+        let held = self.hold()?;
+        let Some((plan, idle, instead_of)) = self.find(module, library, inputs) else { return Ok(None) };
         self.give(&plan, instead_of, idle);
-        if let Some(mut held) = held
-            && let Err(problem) = self.bring_down(&mut held.holder)
-        {
-            return Some(Err(problem));
+        if let Some(mut held) = held {
+            self.bring_down(&mut held.holder)?;
         }
         let bound = BoundPlan::sharing(plan, executor.registry(), executor.kernels(), &self.preparations);
-        Some(bound.map(PartedPlan::new))
+        bound.map(|it| Some(PartedPlan::new(it)))
     }
 
     /// Asks the device of a run that has ended, of a plan for inputs like these; nothing where there is none.
@@ -285,14 +266,6 @@ fn position(plans: &[Planned], inputs: &[Value<Tensor>]) -> Option<usize> {
     plans
         .iter()
         .position(|it| fits(&it.plan, inputs) && !it.instead_of.as_ref().is_some_and(|compiled| fits(compiled, inputs)))
-}
-
-fn lost() -> Diagnostic {
-    Diagnostic::new(
-        Code::DeviceFailed,
-        "a run that did not end has lost what the device kept of the program's own tensors",
-    )
-    .note("they are as they were when they came down last")
 }
 
 /// The time of a run on a device that keeps the program's own tensors.

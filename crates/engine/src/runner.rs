@@ -410,9 +410,9 @@ impl Runner {
     ) -> Result<Value<Tensor>> {
         if self.mode == Mode::Plan
             && let Some(result) =
-                self.plans.run(&self.module, &self.library, (inputs, outputs), self.limits.loop_steps, watch)
+                self.plans.run(&self.module, &self.library, (inputs, outputs), self.limits.loop_steps, watch)?
         {
-            return result;
+            return Ok(result);
         }
         // The interpreter reads what is in memory.
         self.plans.synchronize()?;

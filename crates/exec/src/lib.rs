@@ -42,7 +42,7 @@ pub use lower::{GraphTracer, Tracer, lower};
 pub use note_values::{note_values, propagate_node};
 pub use plan::{
     Accelerator, BoundPlan, Memory, PartedPlan, Peak, Placement, PlanDevice, Preparations, check_output,
-    check_output_count, fits, plan, view_of,
+    check_output_count, fits, lost_state, note_lost_state, plan, view_of,
 };
 pub use pointwise::{Binding, ElementFunction, Target, element_function};
 pub use propagate::{infer, known_values, propagate};

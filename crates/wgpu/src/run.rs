@@ -1,11 +1,11 @@
 //! A plan on the GPU: its buffers, which stay from run to run, and its runs.
 
 use crate::clock::Clock;
-use crate::gpu::{Gpu, Pipeline, failed};
+use crate::gpu::{Gpu, Pipeline};
 use std::fmt;
 use std::sync::Arc;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_exec::{Memory, PlanDevice};
+use tracefx_exec::{Memory, PlanDevice, lost_state, note_lost_state};
 use tracefx_gpu::{Place, Program, Work, narrowed, widened, words};
 use tracefx_plan::BufferId;
 
@@ -174,7 +174,7 @@ impl PlanOnGpu {
         self.encoder = None;
         self.waiting.clear();
         if self.has_lost() {
-            return Err(lost(failed("a run that did not end has changed what the device kept")));
+            return Err(lost_state());
         }
         for (at, buffer) in self.program.constants.clone().into_iter().enumerate() {
             let version = memory(buffer)?.version();
@@ -268,7 +268,7 @@ impl PlanOnGpu {
 
     fn try_release(&mut self, memory: &mut Memory<'_>) -> Result<()> {
         if self.has_lost() {
-            return Err(lost(failed("a run that did not end has changed what the device kept")));
+            return Err(lost_state());
         }
         if !self.is_ahead {
             return Ok(());
@@ -290,7 +290,7 @@ impl PlanOnGpu {
     fn in_run<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let result = self.guarded(body);
         match result {
-            Err(problem) if self.has_lost() => Err(lost(problem)),
+            Err(problem) if self.has_lost() => Err(note_lost_state(problem)),
             result => result,
         }
     }
@@ -305,11 +305,6 @@ impl PlanOnGpu {
         }
         result
     }
-}
-
-/// What cannot go on, and what is lost by that.
-fn lost(problem: Diagnostic) -> Diagnostic {
-    problem.note("the program's own tensors that the device kept are as they were when they came down last")
 }
 
 fn encoder(device: &wgpu::Device) -> wgpu::CommandEncoder {

@@ -1,7 +1,7 @@
 //! Devices beside the CPU: they do the work of some steps of a plan, in memory of their own, and leave the others to the kernels.
 
 use std::fmt;
-use tracefx_core::{Result, Storage};
+use tracefx_core::{Code, Diagnostic, Result, Storage};
 use tracefx_ops::Registry;
 use tracefx_plan::{BufferId, Plan};
 
@@ -98,4 +98,17 @@ pub trait PlanDevice: fmt::Debug + Send {
     fn step_times(&mut self) -> Vec<Option<f64>> {
         Vec::new()
     }
+}
+
+/// The refusal of who would go on from what a device has lost of a program's own tensors.
+pub fn lost_state() -> Diagnostic {
+    let what = "a run that did not end has lost what the device kept of the program's own tensors";
+    note_lost_state(Diagnostic::new(Code::DeviceFailed, what))
+        .help("go on from there, or write to the tensors what they are to be")
+}
+
+/// Says of a failure that what a device kept of a program's own tensors is lost by it.
+#[must_use]
+pub fn note_lost_state(problem: Diagnostic) -> Diagnostic {
+    problem.note("the program's own tensors that the device kept are as they were when they came down last")
 }

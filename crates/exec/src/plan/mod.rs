@@ -12,7 +12,7 @@ mod parted;
 mod preparations;
 mod trace;
 
-pub use accelerator::{Accelerator, Memory, Peak, Placement, PlanDevice};
+pub use accelerator::{Accelerator, Memory, Peak, Placement, PlanDevice, lost_state, note_lost_state};
 pub use bound::{BoundPlan, check_output, check_output_count};
 pub use fits::fits;
 pub use operands::view_of;
