@@ -13,7 +13,7 @@ import warnings
 
 import torch
 import torch.nn as nn
-from torch.export import Dim, export
+from torch.export import export
 from torch.export._remove_auto_functionalized_pass import unsafe_remove_auto_functionalized_pass
 from torch.fx.experimental.dynamic_spec import (
     STATIC, DictSpec, IntVar, ObjectSpec, ParamsSpec, SeqSpec, ShapesSpec, ShapeVar, TensorSpec,
@@ -34,30 +34,9 @@ from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
+from said import case, message, program, write
+
 warnings.filterwarnings("ignore")
-CASES = {}
-
-
-def text(it):
-    if isinstance(it, (tuple, list)): return "[" + ", ".join(text(x) for x in it) + "]"
-    return str(it)
-
-
-def case(fn):
-    lines = []
-    fn(lambda it: lines.append(text(it)))
-    CASES[fn.__name__] = lines
-
-
-def message(body):
-    try: body()
-    except Exception as error: return str(error).strip().split("\n")[0]
-    return "taken"
-
-
-def program(forward, *args, dims=Dim.AUTO):
-    M = type("M", (nn.Module,), {"forward": lambda self, x: forward(x)})
-    return export(M(), args, dynamic_shapes={"x": {0: dims}} if args[0].dim() > 0 else None, strict=False)
 
 
 @case
@@ -270,7 +249,4 @@ def specifications(say):
     say(message(lambda: bool(a > 3)) != "taken")
 
 
-with open(sys.argv[1], "w") as file:
-    json.dump(CASES, file, indent=1)
-    file.write("\n")
-print(len(CASES), "programs")
+write(sys.argv[1])

@@ -10,38 +10,15 @@ import warnings
 
 import torch
 import torch.nn as nn
-from torch.export import Dim, export
 from torch.fx.experimental.symbolic_shapes import (
     constrain_range, expect_true, guard_bool, guard_int, guard_or_false, guard_or_true, guard_scalar, has_guarding_hint,
     has_static_value, is_concrete_bool, is_concrete_int, optimization_hint, statically_known_false, statically_known_true, sym_and,
     sym_eq, sym_or, guarding_hint_or_throw,
 )
 
+from said import case, message, program, write
+
 warnings.filterwarnings("ignore")
-CASES = {}
-
-
-def text(it):
-    if isinstance(it, (tuple, list)): return "[" + ", ".join(text(x) for x in it) + "]"
-    return str(it)
-
-
-def case(fn):
-    lines = []
-    fn(lambda it: lines.append(text(it)))
-    CASES[fn.__name__] = lines
-
-
-def message(body):
-    try: body()
-    except Exception as error: return str(error).strip().split("\n")[0]
-    return "taken"
-
-
-def program(forward, *args, dims=Dim.AUTO):
-    M = type("M", (nn.Module,), {"forward": lambda self, x: forward(x)})
-    shapes = {"x": {0: dims}} if args[0].dim() > 0 else None
-    return export(M(), args, dynamic_shapes=shapes, strict=False)
 
 
 def told(say, forward, *args, **kwargs):
@@ -150,7 +127,4 @@ def dynamism(say):
     say(sorted(found)); say(sorted(found["_modules"]["inner"]["_parameters"])); say(found["scale"])
 
 
-with open(sys.argv[1], "w") as file:
-    json.dump(CASES, file, indent=1)
-    file.write("\n")
-print(len(CASES), "programs")
+write(sys.argv[1])

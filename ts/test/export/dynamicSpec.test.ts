@@ -1,7 +1,6 @@
 /**
  * Sizes of a call as objects, and what PyTorch 2.13 prints of them: `tests/oracle/gen_experimental.py` has the same program.
  */
-import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import {
   type Condition,
@@ -24,16 +23,13 @@ import {
   TensorSpec,
   torch,
 } from "../../src/index.ts";
+import { experimental } from "../experimental.ts";
 import { message } from "../ported/said.ts";
 import { thrown } from "../thrown.ts";
 
 beforeAll(() => init());
 
-const recorded = (
-  JSON.parse(
-    readFileSync(new URL("../../../tests/fixtures/fx/experimental.json", import.meta.url), "utf8"),
-  ) as Readonly<Record<string, readonly string[]>>
-)["specifications"] as readonly string[];
+const recorded = experimental("specifications");
 
 test("as PyTorch prints: specifications", () => {
   const said: unknown[] = [];

@@ -1,7 +1,6 @@
 /**
  * Traces that know the shapes of their values, and what PyTorch 2.13 records: `tests/oracle/gen_experimental.py` has the same programs.
  */
-import { readFileSync } from "node:fs";
 import { beforeAll, expect, test } from "vitest";
 import {
   Graph,
@@ -18,14 +17,11 @@ import {
   torch,
   type Traceable,
 } from "../../src/index.ts";
+import { experimental } from "../experimental.ts";
 
 beforeAll(() => init());
 
-const recorded = (
-  JSON.parse(
-    readFileSync(new URL("../../../tests/fixtures/fx/experimental.json", import.meta.url), "utf8"),
-  ) as Readonly<Record<string, readonly string[]>>
-)["traces_that_know_shapes"];
+const recorded = experimental("traces_that_know_shapes");
 
 test("as PyTorch records: traces_that_know_shapes", () => {
   const said: string[] = [];

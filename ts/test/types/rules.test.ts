@@ -1,7 +1,6 @@
 /**
  * Rules of one's own for gradual types, and what PyTorch 2.13 answers: `tests/oracle/gen_experimental.py` has the same programs.
  */
-import { readFileSync } from "node:fs";
 import { beforeAll, expect, test } from "vitest";
 import {
   Dyn,
@@ -23,6 +22,7 @@ import {
   transformAllConstraints,
   wrap,
 } from "../../src/index.ts";
+import { experimental } from "../experimental.ts";
 import { thrown } from "../thrown.ts";
 
 const sortedRows = wrap((x: Tensor) => torch.sort(x, 1)[0] as Tensor, "rules_test.sorted_rows");
@@ -42,11 +42,7 @@ beforeAll(async () => {
   );
 });
 
-const recorded = (
-  JSON.parse(
-    readFileSync(new URL("../../../tests/fixtures/fx/experimental.json", import.meta.url), "utf8"),
-  ) as Readonly<Record<string, readonly string[]>>
-)["rules_of_types"] as readonly string[];
+const recorded = experimental("rules_of_types");
 
 /** Unknown dimensions numbered in the order in which they are read. */
 function numbered(lines: readonly string[]): string[] {
