@@ -12,7 +12,8 @@
  * With `--resave`, programs are saved as archives of PyTorch and opened again before they run; `--resave-to` keeps the
  * archives, for `tests/oracle/check_saved.py`. Models are always exported, decomposed, saved and opened again.
  *
- * With `--device gpu`, the native engine runs plans on the GPU, as `browser` does, the package in Chromium, and says how many steps of all plans the CPU does, and why.
+ * With `--device gpu`, the native engine runs plans on the GPU, as `browser` does, the package in Chromium, and says how many steps of
+ * all plans the CPU does, and why. Calls of operators run as programs of one call there.
  *
  * A run of a whole folder is compared with `counts.json`, of which no count may fall; `--record` writes those that rose.
  *
@@ -22,6 +23,7 @@ import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { browserEngine } from "./browser.mjs";
+import { callingByPrograms } from "./calls.mjs";
 import { countsOf, fallOf, folderName, readCounts, recordCounts } from "./counts.mjs";
 import { graphCases, rustGraphCases } from "./graphs.mjs";
 import { modelCases } from "./models.mjs";
@@ -43,7 +45,7 @@ const USAGE =
  */
 const KINDS = {
   programs: { cases: programCases, engines: ["wasm", "native", "browser"] },
-  ops: { cases: opCases, engines: ["wasm", "native"] },
+  ops: { cases: opCases, engines: ["wasm", "native", "browser"] },
   graphs: { cases: graphsOf, engines: ["ts", "rust"] },
   models: { cases: modelCases, engines: ["ts"] },
   modules: { cases: moduleCases, engines: ["ts"] },
@@ -98,7 +100,9 @@ async function main() {
     throw new Error(`${USAGE}\nthe native engine and the browser have devices`);
   }
 
-  const engine = await start(values.device);
+  const started = await start(values.device);
+  const isOnDevice = name === "browser" || (values.device !== undefined && values.device !== "cpu");
+  const engine = kind === "ops" && isOnDevice ? await callingByPrograms(started) : started;
   /** @type {Result[]} */
   const results = [];
   try {

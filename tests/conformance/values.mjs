@@ -12,13 +12,21 @@ import { device, dtype, float, layout, memoryFormat, torch, tuple } from "tracef
  * @type {(value: any, tensors: ReadonlyMap<string, Tensor>) => unknown}
  */
 export function decode(value, tensors) {
-  const each = (/** @type {unknown} */ it) => decode(it, tensors);
+  return decodeWith(value, (it) => copyOf(it, tensors));
+}
+
+/**
+ * A recorded value with what `tensor` gives for each tensor in it.
+ * @type {(value: any, tensor: (recorded: any) => unknown) => unknown}
+ */
+export function decodeWith(value, tensor) {
+  const each = (/** @type {unknown} */ it) => decodeWith(it, tensor);
   if (Array.isArray(value)) return value.map(each);
   if (value === null || typeof value !== "object") return value;
   const [[kind, it] = []] = Object.entries(value);
   switch (kind) {
     case "tensor":
-      return copyOf(value, tensors);
+      return tensor(value);
     case "int":
       return typeof it === "string" ? BigInt(it) : it;
     case "float":

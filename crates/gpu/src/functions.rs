@@ -379,6 +379,15 @@ pub(crate) const FUNCTIONS: &[(&str, &str)] = &[
 }
 ",
     ),
+    // Two equal infinities have no difference.
+    (
+        "log_add_of",
+        "fn log_add_of(a: f32, b: f32) -> f32 {
+    let most = larger(a, b);
+    return select(most + ln1p_of(exp_of(smaller(a, b) - most)), most, is_inf(most));
+}
+",
+    ),
     ("sigmoid_of", "fn sigmoid_of(x: f32) -> f32 {\n    return 1.0f / (1.0f + exp_of(-x));\n}\n"),
     (
         "softplus_of",

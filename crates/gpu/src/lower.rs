@@ -154,10 +154,11 @@ impl Lowering<'_> {
         Ok(DeviceBufferId((self.plan.buffers.len() + self.temporaries.len() - 1) as u32))
     }
 
-    /// A row-major tensor of float registers in a temporary buffer: each element takes a word.
+    /// A row-major tensor in a temporary buffer.
     pub(crate) fn scratch(&mut self, dtype: DType, sizes: &[usize]) -> Result<View, Reason> {
         let n_elements = sizes.iter().try_fold(1usize, |n, it| n.checked_mul(*it)).ok_or("too many elements")?;
-        let buffer = self.temporary((n_elements as u64).saturating_mul(4))?;
+        let n_words = words(dtype).ok_or_else(|| Reason::from(format!("elements of {}", dtype.name())))?;
+        let buffer = self.temporary((n_elements as u64).saturating_mul(4 * n_words as u64))?;
         Ok(View { buffer, dtype, sizes: Dims::from_slice(sizes), strides: contiguous_strides(sizes), offset: 0 })
     }
 

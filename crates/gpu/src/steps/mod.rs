@@ -7,8 +7,10 @@ mod copies;
 mod loops;
 mod matrices;
 mod norms;
+mod order;
 mod pointwise;
 mod pools;
+mod positions;
 mod reductions;
 mod selections;
 
@@ -30,10 +32,12 @@ pub(crate) fn lower(cx: &mut Lowering<'_>, action: &Action) -> Lowered {
             Fused::QuantizedConvolution(it) => convolution::quantized(cx, it),
         },
         Action::Call { op, args, results } => calls::call(cx, op, args, results),
-        Action::Update { op, args } => match selections::update(cx, op, args) {
-            Some(lowered) => lowered,
-            None => Err(format!("{op} in place has no shader").into()),
-        },
+        Action::Update { op, args } => {
+            match selections::update(cx, op, args).or_else(|| positions::update(cx, op, args)) {
+                Some(lowered) => lowered,
+                None => Err(format!("{op} in place has no shader").into()),
+            }
+        }
         Action::ControlFlow { op, .. } => Err(format!("{op} is control flow").into()),
     }
 }

@@ -558,9 +558,7 @@ impl Instruction<'_> {
                     format!("select({finite}, {nan}, is_nan({x}))")
                 })
             }
-            "logaddexp" => self.float2(|a, b| {
-                format!("select(larger({a}, {b}) + ln1p_of(exp_of(-abs({a} - {b}))), {a}, {a} == {b} && is_inf({a}))")
-            }),
+            "logaddexp" => self.float2(|a, b| format!("log_add_of({a}, {b})")),
             "selu" => self.float1(|x| format!("(select({x}, expm1_of({x}) * 1.6732632f, {x} <= 0.0f) * 1.050701f)")),
             // Of halves it is rounded at each step.
             "logit" if self.dtype == DType::Float32 => {

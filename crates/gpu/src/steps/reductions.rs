@@ -13,25 +13,25 @@ use tracefx_plan::{Operand, TensorId};
 const LANES: u32 = 64;
 /// Shorter rows have one invocation each.
 const SHORT: usize = 32;
-/// The longest rows that are sorted, by counting for each element how many stand before it.
-const LONGEST_SORT: usize = 4096;
+/// The longest rows whose logarithms of sums are taken one after the other, each rounded to float32.
+const LONGEST_LOG_SUM: usize = 64;
 
 /// A tensor as rows of what is reduced: the dimensions that are kept, and behind them those that are not.
-struct Rows {
-    view: View,
+pub(super) struct Rows {
+    pub(super) view: View,
     n_kept: usize,
 }
 
 impl Rows {
-    fn of(view: &View, dims: &[usize]) -> Self {
+    pub(super) fn of(view: &View, dims: &[usize]) -> Self {
         Rows { view: view.with_dims(dims), n_kept: view.sizes.len() - dims.len() }
     }
 
-    fn n_rows(&self) -> usize {
+    pub(super) fn n_rows(&self) -> usize {
         self.view.sizes[..self.n_kept].iter().product()
     }
 
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.view.sizes[self.n_kept..].iter().product()
     }
 
@@ -144,7 +144,7 @@ fn least(kind: Kind, is_largest: bool) -> String {
 }
 
 /// The dimensions that an argument names; all where it names none.
-fn dims_of(operand: Option<&Operand>, rank: usize) -> Result<Vec<usize>, Reason> {
+pub(super) fn dims_of(operand: Option<&Operand>, rank: usize) -> Result<Vec<usize>, Reason> {
     let all = || (0..rank).collect();
     let dim = |it: &Operand| match it {
         Operand::Int(it) => {
@@ -182,7 +182,7 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], results: &
             | "_log_softmax",
             "default",
         )
-        | ("cumsum" | "cumprod" | "cummax" | "cummin" | "aminmax" | "sort", "default")
+        | ("cumsum" | "cumprod" | "logcumsumexp" | "cummax" | "cummin" | "aminmax" | "sort", "default")
         | ("var_mean" | "std_mean", "dim" | "correction")
         | ("var" | "std", "correction") => Some(1),
         ("linalg_vector_norm", "default") | ("topk", "default") | ("sort", "stable") => Some(2),
@@ -218,7 +218,10 @@ fn reduce(
         let positions = outs.get(1).ok_or("no positions")?.0.with_dims(&dims);
         return running(cx, name == "cummax", &rows, kind, &result.with_dims(&dims), &positions);
     }
-    if matches!(name, "cumsum" | "cumprod") {
+    if name == "logcumsumexp" && (kind != Kind::Float || n > LONGEST_LOG_SUM) {
+        return Err(format!("a logarithm of sums of {n} elements of {}", input.dtype.name()).into());
+    }
+    if matches!(name, "cumsum" | "cumprod" | "logcumsumexp") {
         return scan(cx, name, &rows, &result.with_dims(&dims), (kind, result_kind));
     }
     if matches!(name, "sort" | "topk") {
@@ -232,7 +235,7 @@ fn reduce(
             (_, _) => matches!(args.get(2), Some(Operand::Bool(true))),
         };
         let (values, positions) = (outs[0].0.with_dims(&dims), outs.get(1).ok_or("no positions")?.0.with_dims(&dims));
-        return sort(cx, &rows, kind, is_descending, &values, &positions);
+        return super::order::sort(cx, &rows, kind, is_descending, &values, &positions);
     }
     if matches!(name, "_softmax" | "_log_softmax") {
         return softmax(cx, name == "_log_softmax", &rows, &result.with_dims(&dims));
@@ -369,12 +372,20 @@ fn scan(cx: &mut Lowering<'_>, name: &str, rows: &Rows, result: &View, (kind, to
     let n = rows.len();
     cx.for_each(rows.n_rows(), |shader| {
         let kept = coordinates(shader, "i", &rows.view.sizes[..rows.n_kept], "o");
-        shader.line(format!("var total = {};", constant(to, i64::from(name == "cumprod"))));
+        let start = match name {
+            "logcumsumexp" => least(Kind::Float, true),
+            _ => constant(to, i64::from(name == "cumprod")),
+        };
+        shader.line(format!("var total = {start};"));
         shader.line(format!("for (var x = 0u; x < {n}u; x++) {{"));
         let places = [&kept[..], &["x".to_owned()]].concat();
         let places = if rows.view.sizes.is_empty() { Vec::new() } else { places };
         let element = converted(&shader.load(&rows.view, &rows.view.at(&places)), kind, to);
-        let next = if name == "cumprod" { product(to, "total", &element) } else { added(to, "total", &element) };
+        let next = match name {
+            "cumprod" => product(to, "total", &element),
+            "logcumsumexp" => format!("log_add_of(total, {element})"),
+            _ => added(to, "total", &element),
+        };
         shader.line(format!("total = {next};"));
         let statement = shader.store(result, &result.at(&places), &rounded("total", result.dtype));
         shader.line(statement);
@@ -453,55 +464,5 @@ fn positions_of(
         }
         let statement = shader.store(positions, &format!("{}u + i", positions.offset), "vec2<u32>(at, 0u)");
         shader.line(statement);
-    })
-}
-
-/// Sorts rows: the place of an element is the number of those that stand before it, where equal ones keep their order.
-fn sort(
-    cx: &mut Lowering<'_>,
-    rows: &Rows,
-    kind: Kind,
-    is_descending: bool,
-    values: &View,
-    positions: &View,
-) -> Lowered {
-    let n = rows.len();
-    if n > LONGEST_SORT {
-        return Err("rows too long to be sorted".into());
-    }
-    let n_results = values.sizes.last().copied().unwrap_or(1);
-    cx.for_each(rows.view.numel(), |shader| {
-        let places = coordinates(shader, "i", &rows.view.sizes, "o");
-        let element = shader.load(&rows.view, &rows.view.at(&places));
-        shader.line(format!("let own = {element};"));
-        let mut kept = places.clone();
-        let column = kept.pop().unwrap_or_else(|| "0u".to_owned());
-        shader.line("var place = 0u;");
-        shader.line(format!("for (var x = 0u; x < {n}u; x++) {{"));
-        let mut other = kept.clone();
-        if !places.is_empty() {
-            other.push("x".to_owned());
-        }
-        let element = shader.load(&rows.view, &rows.view.at(&other));
-        shader.line(format!("let it = {element};"));
-        let less = |a: &str, b: &str| match kind {
-            Kind::Float => format!("({a} < {b} || (is_nan({b}) && !is_nan({a})))"),
-            _ => super::pointwise::compared("lt", kind, a, b),
-        };
-        let (before, behind) = match is_descending {
-            false => (less("it", "own"), less("own", "it")),
-            true => (less("own", "it"), less("it", "own")),
-        };
-        shader.line(format!("if ({before} || (!{behind} && x < {column})) {{ place++; }}"));
-        shader.line("}");
-        shader.line(format!("if (place < {n_results}u) {{"));
-        if !places.is_empty() {
-            kept.push("place".to_owned());
-        }
-        let statement = shader.store(values, &values.at(&kept), "own");
-        shader.line(statement);
-        let statement = shader.store(positions, &positions.at(&kept), &format!("vec2<u32>({column}, 0u)"));
-        shader.line(statement);
-        shader.line("}");
     })
 }

@@ -41,7 +41,7 @@ fn along(
 }
 
 /// The name of the position that an index tells at these coordinates, of a dimension of this size.
-fn position(
+pub(super) fn position(
     cx: &mut Lowering<'_>,
     shader: &mut Shader,
     (op, is_wrapped, dim, size): (&str, bool, usize, usize),
@@ -123,8 +123,8 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: Te
             changed(cx, tensor(0)?, result, |cx| put(cx, op, result, indices, values))
         }
         ("index_put", "default") => {
-            let (Some(Operand::List(indices)), values) = (args.get(1), tensor(2)?) else { return None };
-            accumulated(cx, op, (tensor(0)?, result), indices, values)
+            let Some(Operand::List(indices)) = args.get(1) else { return None };
+            accumulated(cx, (tensor(0)?, result), &Added::put(op, indices, tensor(2)?)?)
         }
         ("scatter" | "scatter_add" | "scatter_reduce", _) => {
             let input = tensor(0)?;
@@ -294,8 +294,11 @@ fn rolled(cx: &mut Lowering<'_>, input: TensorId, shifts: &Operand, dims: &Opera
     let (input, result) = (cx.movable(input)?, cx.movable(result)?);
     let dims = each_dim(dims, input.sizes.len())?;
     let Operand::List(shifts) = shifts else { return Err("other arguments".into()) };
-    if dims.is_empty() || dims.len() != shifts.len() {
-        return Err("a roll of all elements".into());
+    if let ([], [Operand::Int(shift)]) = (&dims[..], &shifts[..]) {
+        return super::positions::rolled(cx, &input, &result, *shift);
+    }
+    if dims.len() != shifts.len() {
+        return Err("other arguments".into());
     }
     let mut moves = Vec::new();
     for (dim, shift) in dims.into_iter().zip(shifts) {
@@ -345,7 +348,7 @@ fn joined(cx: &mut Lowering<'_>, parts: &[Operand], dim: usize, result: TensorId
 }
 
 /// Writes elements as those of another dtype.
-fn cast(cx: &mut Lowering<'_>, from: &View, to: &View) -> Lowered {
+pub(super) fn cast(cx: &mut Lowering<'_>, from: &View, to: &View) -> Lowered {
     let [a, b] = [from, to].map(|it| Kind::of(it.dtype).ok_or_else(|| Reason::from("numbers of other dtypes")));
     let (a, b) = (a?, b?);
     cx.for_each(to.numel(), |shader| {
@@ -375,7 +378,7 @@ fn triangle(cx: &mut Lowering<'_>, is_lower: bool, input: TensorId, diagonal: i6
     })
 }
 
-fn filled(cx: &mut Lowering<'_>, value: Operand, result: TensorId) -> Lowered {
+pub(super) fn filled(cx: &mut Lowering<'_>, value: Operand, result: TensorId) -> Lowered {
     let (result, kind) = cx.view(result)?;
     let value = literal(&value, kind).ok_or("a number that the data decides")?;
     let value = super::pointwise::rounded(&value, result.dtype);
@@ -430,17 +433,13 @@ pub(super) fn update(cx: &mut Lowering<'_>, op: &str, args: &[Operand]) -> Optio
             let (dim, source) = (dim(2)?, tensor(1)?);
             sliced(cx, target, source, dim, &args[3..])
         }
-        ("index_copy", "default") => {
-            let (dim, index, source) = (dim(1)?, tensor(2)?, tensor(3)?);
-            scattered(cx, op, target, (dim, index), source)
-        }
         ("index_put", "default") if !matches!(args.get(3), Some(Operand::Bool(true))) => {
             let Some(Operand::List(indices)) = args.get(1) else { return None };
             put(cx, op, target, indices, tensor(2)?)
         }
         ("index_put", "default") => {
             let Some(Operand::List(indices)) = args.get(1) else { return None };
-            accumulated(cx, op, (target, target), indices, tensor(2)?)
+            accumulated(cx, (target, target), &Added::put(op, indices, tensor(2)?)?)
         }
         // A place is read and written by one invocation alone.
         ("scatter" | "scatter_add" | "scatter_reduce", _) => {
@@ -466,7 +465,7 @@ fn sliced(cx: &mut Lowering<'_>, target: TensorId, source: TensorId, dim: usize,
     moved(cx, source, target)
 }
 
-fn scattered(
+pub(super) fn scattered(
     cx: &mut Lowering<'_>,
     op: &str,
     target: TensorId,
@@ -490,7 +489,7 @@ fn scattered(
 }
 
 /// A copy of a tensor, which is changed in its place then.
-fn changed(
+pub(super) fn changed(
     cx: &mut Lowering<'_>,
     input: TensorId,
     result: TensorId,
@@ -532,45 +531,109 @@ impl<'a> Scatter<'a> {
     }
 }
 
-/// `aten.index_put` that adds, at positions of one dimension: each place looks at all positions, so that sums have one order.
-fn accumulated(
-    cx: &mut Lowering<'_>,
-    op: &str,
-    (input, result): (TensorId, TensorId),
-    indices: &[Operand],
-    values: TensorId,
-) -> Lowered {
+/// What is added to elements of a tensor.
+pub(super) struct Added<'a> {
+    pub(super) op: &'a str,
+    /// Whether positions below zero count from the end.
+    pub(super) is_wrapped: bool,
+    /// The dimensions that have positions, which stand side by side, with them.
+    pub(super) positions: Vec<(usize, TensorId)>,
+    pub(super) values: TensorId,
+    /// What the values are multiplied with.
+    pub(super) factor: Option<&'a Operand>,
+}
+
+impl<'a> Added<'a> {
+    /// That of `aten.index_put`.
+    fn put(op: &'a str, indices: &[Operand], values: TensorId) -> Option<Self> {
+        let mut positions = Vec::new();
+        for (dim, it) in indices.iter().enumerate() {
+            match it {
+                Operand::Tensor(it) => positions.push((dim, *it)),
+                Operand::None => {}
+                _ => return None,
+            }
+        }
+        Some(Added { op, is_wrapped: true, positions, values, factor: None })
+    }
+}
+
+/// Adds at positions: each place looks at all of them, so that sums have one order.
+pub(super) fn accumulated(cx: &mut Lowering<'_>, (input, result): (TensorId, TensorId), it: &Added<'_>) -> Lowered {
     let ((input, kind), (result, _)) = (cx.view(input)?, cx.view(result)?);
-    let (values, _) = cx.view(values)?;
-    let given: Vec<_> = indices.iter().enumerate().filter(|(_, it)| !matches!(it, Operand::None)).collect();
-    let [(dim, Operand::Tensor(index))] = given[..] else { return Err("positions of several dimensions".into()) };
-    let (index, index_kind) = cx.view(*index)?;
-    let (n, rank) = (index.numel(), index.sizes.len());
-    if result.numel().checked_mul(n).is_none_or(|it| it > MOST_SCATTERED) || kind == Kind::Bool {
+    let (values, _) = cx.view(it.values)?;
+    let positions =
+        it.positions.iter().map(|(dim, id)| Ok((*dim, cx.view(*id)?))).collect::<Result<Positions, Reason>>()?;
+    let (first, last) = side_by_side(&positions, input.sizes.len())?;
+    let sizes = broadcast(&positions);
+    let n: usize = sizes.iter().product();
+    let is_other = kind == Kind::Bool || values.dtype != input.dtype;
+    if result.numel().checked_mul(n).is_none_or(|it| it > MOST_SCATTERED) || is_other {
         return Err("a scatter of other sizes".into());
     }
-    let all = [&input.sizes[..dim], &index.sizes, &input.sizes[dim + 1..]].concat();
+    let factor = match it.factor {
+        None | Some(Operand::Int(1)) => None,
+        Some(it) => Some(literal(it, kind).ok_or("a number that the data decides")?),
+    };
+    let all = [&input.sizes[..first], &sizes, &input.sizes[last + 1..]].concat();
+    if values.sizes.len() > all.len() {
+        return Err("other sizes".into());
+    }
     let values = values.expanded(&all);
     cx.try_for_each(result.numel(), |cx, shader| {
         let places = coordinates(shader, "i", &result.sizes, "c");
         let element = shader.load(&input, &input.at(&places));
         shader.line(format!("var value = {element};"));
         shader.line(format!("for (var k = 0u; k < {n}u; k++) {{"));
-        let own = coordinates(shader, "k", &index.sizes, "k");
-        let at = position(cx, shader, (op, true, dim, input.sizes[dim]), (&index, index_kind), &own[..rank])?;
-        let from = [&places[..dim], &own, &places[dim + 1..]].concat();
+        let own = coordinates(shader, "k", &sizes, "k");
+        let mut is_here = Vec::new();
+        for (dim, (view, index_kind)) in &positions {
+            let view = view.expanded(&sizes);
+            let what = (it.op, it.is_wrapped, *dim, input.sizes[*dim]);
+            let at = position(cx, shader, what, (&view, *index_kind), &own)?;
+            is_here.push(format!("{at} == {}", places[*dim]));
+        }
+        let from = [&places[..first], &own, &places[last + 1..]].concat();
         let element = shader.load(&values, &values.at(&from));
+        let element = match &factor {
+            None => element,
+            Some(factor) => super::pointwise::product(kind, &element, factor),
+        };
         let sum = match kind {
             Kind::Long => format!("long_add(value, {element})"),
             Kind::Float | Kind::Int | Kind::Bool => format!("value + {element}"),
         };
         let sum = super::pointwise::rounded(&sum, result.dtype);
-        shader.line(format!("if ({at} == {}) {{ value = {sum}; }}", places[dim]));
+        shader.line(format!("if ({}) {{ value = {sum}; }}", is_here.join(" && ")));
         shader.line("}");
         let statement = shader.store(&result, &result.at(&places), "value");
         shader.line(statement);
         Ok(())
     })
+}
+
+/// The first and the last dimension that have positions, between which all have.
+fn side_by_side(positions: &Positions, rank: usize) -> Result<(usize, usize), Reason> {
+    let dims: Vec<usize> = positions.iter().map(|(dim, _)| *dim).collect();
+    let (Some(&first), Some(&last)) = (dims.first(), dims.last()) else { return Err("an index of nothing".into()) };
+    if last - first + 1 != dims.len() || last >= rank {
+        return Err("positions of dimensions that stand apart".into());
+    }
+    Ok((first, last))
+}
+
+/// The sizes that positions broadcast to.
+fn broadcast(positions: &Positions) -> Vec<usize> {
+    let mut sizes: Vec<usize> = Vec::new();
+    for (_, (view, _)) in positions {
+        let lead = view.sizes.len().saturating_sub(sizes.len());
+        sizes.splice(0..0, std::iter::repeat_n(1, lead));
+        let start = sizes.len() - view.sizes.len();
+        for (size, own) in sizes[start..].iter_mut().zip(&view.sizes) {
+            *size = if *size == 1 { *own } else { *size };
+        }
+    }
+    sizes
 }
 
 /// Padding with elements of the tensor: turned around at the border, those at the border, or those from the other side.
@@ -731,20 +794,8 @@ fn enlarged(
 fn put(cx: &mut Lowering<'_>, op: &str, target: TensorId, indices: &[Operand], values: TensorId) -> Lowered {
     let (target, values) = (cx.movable(target)?, cx.movable(values)?);
     let positions = positions(cx, indices)?;
-    let dims: Vec<usize> = positions.iter().map(|(dim, _)| *dim).collect();
-    let (Some(&first), Some(&last)) = (dims.first(), dims.last()) else { return Err("an index of nothing".into()) };
-    if last - first + 1 != dims.len() || last >= target.sizes.len() {
-        return Err("positions of dimensions that stand apart".into());
-    }
-    let mut sizes: Vec<usize> = Vec::new();
-    for (_, (view, _)) in &positions {
-        let lead = view.sizes.len().saturating_sub(sizes.len());
-        sizes.splice(0..0, std::iter::repeat_n(1, lead));
-        let start = sizes.len() - view.sizes.len();
-        for (size, own) in sizes[start..].iter_mut().zip(&view.sizes) {
-            *size = if *size == 1 { *own } else { *size };
-        }
-    }
+    let (first, last) = side_by_side(&positions, target.sizes.len())?;
+    let sizes = broadcast(&positions);
     let rank = sizes.len();
     let all = [&target.sizes[..first], &sizes, &target.sizes[last + 1..]].concat();
     let values = values.expanded(&all);
