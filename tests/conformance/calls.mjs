@@ -88,7 +88,9 @@ function programOfCall({ op, args, kwargs }, tensors, answer) {
   const placed = placeholders.values();
   const seen = ({ size, stride, offset = 0 }) => {
     const { value } = placed.next();
-    return stride === undefined ? value : graph.callFunction("torch.ops.aten.as_strided.default", [value, size, stride, offset]);
+    return stride === undefined
+      ? value
+      : graph.callFunction("torch.ops.aten.as_strided.default", [value, size, stride, offset]);
   };
   const given = /** @type {any[]} */ (decodeWith(args, seen));
   const named = Object.fromEntries(Object.entries(kwargs).map(([key, it]) => [key, decodeWith(it, seen)]));
@@ -106,5 +108,5 @@ function programOfCall({ op, args, kwargs }, tensors, answer) {
 
 /** The tensors among results. @type {(results: any[]) => unknown[]} */
 function tensorsOf(results) {
-  return results.flatMap((it) => (Array.isArray(it) ? tensorsOf(it) : (it?.tensor === undefined ? [] : [it])));
+  return results.flatMap((it) => (Array.isArray(it) ? tensorsOf(it) : it?.tensor === undefined ? [] : [it]));
 }

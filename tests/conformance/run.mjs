@@ -145,6 +145,9 @@ async function main() {
   }
 }
 
+/** Why the CPU does a step that reads and writes no tensor, such as an assertion of a size: nothing of it is a device's. */
+const NUMBERS_ALONE = "numbers alone";
+
 /** Says how many steps of all plans the CPU does in the place of a device, and why. */
 function printSteps(/** @type {readonly (string | null)[]} */ reasons) {
   /** @type {Map<string, number>} */
@@ -152,9 +155,10 @@ function printSteps(/** @type {readonly (string | null)[]} */ reasons) {
   for (const it of reasons) if (it !== null) counts.set(it, (counts.get(it) ?? 0) + 1);
   for (const [reason, n] of [...counts].toSorted((a, b) => b[1] - a[1]))
     console.log(`${n} steps on the CPU: ${reason}`);
-  const onCpu = reasons.filter((it) => it !== null).length;
-  const share = ((100 * onCpu) / reasons.length).toFixed(1);
-  console.log(`${reasons.length} steps, ${reasons.length - onCpu} on the device, ${onCpu} on the CPU (${share} %)`);
+  const onCpu = reasons.filter((it) => it !== null && it !== NUMBERS_ALONE).length;
+  const all = reasons.filter((it) => it !== NUMBERS_ALONE).length;
+  const share = ((100 * onCpu) / all).toFixed(1);
+  console.log(`${all} steps with tensors, ${all - onCpu} on the device, ${onCpu} on the CPU (${share} %)`);
 }
 
 main().catch((error) => {

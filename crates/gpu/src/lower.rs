@@ -25,9 +25,12 @@ pub fn lower(plan: &Plan, limits: &Limits, may_write: &dyn Fn(&str) -> bool) -> 
     for (at, step) in plan.steps.iter().enumerate() {
         lowering.step = at;
         let n_checks = lowering.program.checks.len();
-        let lowered = match is_overlapping(plan, &step.action) {
-            true => Err("memory that is read and written at other places".into()),
-            false => steps::lower(&mut lowering, &step.action),
+        let lowered = if !has_tensors(&step.action) {
+            Err(NO_TENSOR.into())
+        } else if is_overlapping(plan, &step.action) {
+            Err("memory that is read and written at other places".into())
+        } else {
+            steps::lower(&mut lowering, &step.action)
         };
         works.push(match lowered {
             Ok(dispatches) => Work::Device(dispatches),
@@ -44,6 +47,15 @@ pub fn lower(plan: &Plan, limits: &Limits, may_write: &dyn Fn(&str) -> bool) -> 
     cross(plan, works, &mut program, may_write);
     assign(plan, &candidates, &temporaries, &mut program);
     program
+}
+
+/// Why the CPU does what has nothing to do with tensors, such as an assertion of a size.
+const NO_TENSOR: &str = "numbers alone";
+
+fn has_tensors(action: &Action) -> bool {
+    let mut res = matches!(action, Action::ControlFlow { .. });
+    action.for_each_tensor(&mut |_| res = true);
+    res
 }
 
 /// Whether a step reads other elements of the memory that it writes. Invocations have no order, so that they would see some of them as they were.
