@@ -10,7 +10,6 @@
 //! println!("{}", tracefx_exec::Accelerator::name(&gpu));
 //! # Ok::<(), tracefx_core::Diagnostic>(())
 //! ```
-#![forbid(unsafe_code)]
 
 mod clock;
 mod gpu;

@@ -107,45 +107,49 @@ impl Parts {
     }
 }
 
-/// A factor as a workgroup reads it: so many rows or columns of the name `name`, below `size`, from `first` on.
+/// A factor as a workgroup reads it: so many rows or columns of the name `name`, below `size`, from `first` on. In the memory of the
+/// workgroup, `lanes` of them that stand side by side are a vector, which is read and written at once.
 struct Side<'a> {
     array: &'a str,
     name: &'a str,
     first: &'a str,
     size: usize,
     tile: usize,
+    lanes: usize,
     is_along_terms: bool,
 }
 
 impl Side<'_> {
+    fn vectors(&self) -> usize {
+        self.tile / self.lanes
+    }
+
     /// From one term to the next in the memory of the workgroup: terms beside each other are in other banks of it.
     fn pitch(&self) -> usize {
-        self.tile + 4
+        self.vectors() + 1
     }
 
-    /// Elements of a tile of `depth` terms that an invocation reads.
-    fn n_reads(&self, depth: usize) -> usize {
-        (self.tile * depth).div_ceil(SIDE * SIDE)
+    fn vector(&self) -> &'static str {
+        vector(self.lanes)
     }
 
-    /// The row or column, and the term, of the element `at` of an invocation.
-    fn place(&self, depth: usize, at: usize) -> [String; 2] {
-        let element = format!("(local.x + {}u)", at * SIDE * SIDE);
-        let (size, [row, term]) = match self.is_along_terms {
+    /// The vector of a tile of `depth` terms that an invocation reads, and its term: each reads one.
+    fn place(&self, depth: usize) -> [String; 2] {
+        let (size, [vector, term]) = match self.is_along_terms {
             true => (depth, ["/", "%"]),
-            false => (self.tile, ["%", "/"]),
+            false => (self.vectors(), ["%", "/"]),
         };
-        [format!("{element} {row} {size}u"), format!("{element} {term} {size}u")]
+        [format!("local.x {vector} {size}u"), format!("local.x {term} {size}u")]
     }
 
-    /// Reads the elements of the tile from the term `t0` on, below `end`, into registers of this name. They stand for themselves, so that
+    /// Reads the vector of the tile from the term `t0` on, below `end`, into registers of this name. They stand for themselves, so that
     /// none waits for another.
     fn read(&self, shader: &mut Shader, depth: usize, is_whole: bool, element: &mut dyn FnMut(&mut Shader) -> String) {
-        let Side { array, name, first, size, tile, .. } = self;
-        for at in 0..self.n_reads(depth) {
-            let [row, term] = self.place(depth, at);
+        let Side { array, name, first, size, tile, lanes, .. } = self;
+        let [vector, term] = self.place(depth);
+        for at in 0..*lanes {
             shader.line("{");
-            shader.line(format!("let {name} = {first} + {row};"));
+            shader.line(format!("let {name} = {first} + {vector} * {lanes}u + {at}u;"));
             shader.line(format!("let t = t0 + {term};"));
             let conditions = [(size % tile != 0, format!("{name} < {size}u")), (!is_whole, "t < end".to_owned())];
             let conditions: Vec<String> = conditions.into_iter().filter(|it| it.0).map(|it| it.1).collect();
@@ -161,18 +165,32 @@ impl Side<'_> {
 
     /// Writes what was read to the memory of the workgroup.
     fn keep(&self, shader: &mut Shader, depth: usize) {
-        for at in 0..self.n_reads(depth) {
-            let [row, term] = self.place(depth, at);
-            shader.line(format!("{0}[({term}) * {1}u + {row}] = {0}{at};", self.array, self.pitch()));
-        }
+        let [vector, term] = self.place(depth);
+        let lanes: Vec<String> = (0..self.lanes).map(|at| format!("{}{at}", self.array)).collect();
+        let value = format!("{}({})", self.vector(), lanes.join(", "));
+        shader.line(format!("{}[({term}) * {}u + {vector}] = {value};", self.array, self.pitch()));
     }
+}
+
+/// The type of so many numbers that are read at once.
+fn vector(lanes: usize) -> &'static str {
+    match lanes {
+        1 => "f32",
+        2 => "vec2<f32>",
+        _ => "vec4<f32>",
+    }
+}
+
+/// One of the numbers of a vector.
+fn lane(name: &str, lanes: usize, at: usize) -> String {
+    if lanes == 1 { name.to_owned() } else { format!("{name}.{}", ["x", "y", "z", "w"][at]) }
 }
 
 /// Tiles in the memory of a workgroup.
 fn tiles(cx: &mut Lowering<'_>, sizes: Sizes, Access { lhs, rhs, store, is_along_terms }: Access<'_>) -> Lowered {
     let Sizes { batch, m, n, k } = sizes;
     let n_groups = |[rows, columns]: [usize; 2]| batch * m.div_ceil(rows * SIDE) * n.div_ceil(columns * SIDE);
-    // An invocation computes so many rows and columns, in fours that lie a quarter of them apart.
+    // An invocation computes so many rows and columns: a vector of each, or two that lie half a tile apart.
     let [rows, columns] = match n_groups([8, 8]) >= BUSY / 2 && m >= 128 && n >= 128 {
         true => [8, 8],
         false => [m, n].map(|size| size.div_ceil(SIDE).next_power_of_two().min(4)),
@@ -180,33 +198,34 @@ fn tiles(cx: &mut Lowering<'_>, sizes: Sizes, Access { lhs, rhs, store, is_along
     let depth = if rows == 8 { 8 } else { 16 };
     let (own, n_parts) = shared_terms(k, n_groups([rows, columns]), depth);
     let parts = Parts::new(cx, sizes, n_parts)?;
-    let left =
-        Side { array: "left", name: "y", first: "top", size: m, tile: rows * SIDE, is_along_terms: is_along_terms[0] };
-    let right = Side {
-        array: "right",
-        name: "x",
-        first: "start",
-        size: n,
-        tile: columns * SIDE,
-        is_along_terms: is_along_terms[1],
+    let side = |array, name, first, size, n: usize, is_along_terms| Side {
+        array,
+        name,
+        first,
+        size,
+        tile: n * SIDE,
+        lanes: n.min(4),
+        is_along_terms,
     };
+    let left = side("left", "y", "top", m, rows, is_along_terms[0]);
+    let right = side("right", "x", "start", n, columns, is_along_terms[1]);
     let mut shader = Shader::default();
     for it in [&left, &right] {
-        _ = writeln!(shader.globals, "var<workgroup> {}: array<f32, {}>;", it.array, depth * it.pitch());
+        _ = writeln!(shader.globals, "var<workgroup> {}: array<{}, {}>;", it.array, it.vector(), depth * it.pitch());
     }
     shader.line(format!("let z = group.z / {n_parts}u;"));
     shader.line(format!("let part = group.z % {n_parts}u;"));
     shader.line(format!("let top = group.y * {}u;", left.tile));
     shader.line(format!("let start = group.x * {}u;", right.tile));
-    shader.line(format!("let down = local.x / {SIDE}u * {}u;", rows.min(4)));
-    shader.line(format!("let along = local.x % {SIDE}u * {}u;", columns.min(4)));
-    // The place of an invocation's element among those of the tile.
-    let place = |at: usize| at / 4 * 4 * SIDE + at % 4;
-    for at in 0..rows * columns {
-        shader.line(format!("var s{at} = 0.0f;"));
+    shader.line(format!("let down = local.x / {SIDE}u;"));
+    shader.line(format!("let along = local.x % {SIDE}u;"));
+    // The sums of a row are as many vectors as its columns.
+    let n_vectors = columns / right.lanes;
+    for row in 0..rows {
+        (0..n_vectors).for_each(|at| shader.line(format!("var s{row}_{at} = {}(0.0f);", right.vector())));
     }
     for it in [&left, &right] {
-        (0..it.n_reads(depth)).for_each(|at| shader.line(format!("var {}{at} = 0.0f;", it.array)));
+        (0..it.lanes).for_each(|at| shader.line(format!("var {}{at} = 0.0f;", it.array)));
     }
     shader.line(format!("let begin = part * {own}u;"));
     shader.line(format!("let end = min({k}u, begin + {own}u);"));
@@ -219,14 +238,15 @@ fn tiles(cx: &mut Lowering<'_>, sizes: Sizes, Access { lhs, rhs, store, is_along
     shader.line("}");
     shader.line("if (t0 > begin) {");
     shader.line(format!("for (var t = 0u; t < {depth}u; t++) {{"));
-    for at in 0..rows {
-        shader.line(format!("let p{at} = left[t * {}u + down + {}u];", left.pitch(), place(at)));
+    for at in 0..rows / left.lanes {
+        shader.line(format!("let p{at} = left[t * {}u + down + {}u];", left.pitch(), at * SIDE));
     }
-    for at in 0..columns {
-        shader.line(format!("let q{at} = right[t * {}u + along + {}u];", right.pitch(), place(at)));
+    for at in 0..n_vectors {
+        shader.line(format!("let q{at} = right[t * {}u + along + {}u];", right.pitch(), at * SIDE));
     }
-    for at in 0..rows * columns {
-        shader.line(format!("s{at} += p{} * q{};", at / columns, at % columns));
+    for row in 0..rows {
+        let factor = lane(&format!("p{}", row / left.lanes), left.lanes, row % left.lanes);
+        (0..n_vectors).for_each(|at| shader.line(format!("s{row}_{at} += {factor} * q{at};")));
     }
     shader.line("}");
     shader.line("}");
@@ -239,17 +259,18 @@ fn tiles(cx: &mut Lowering<'_>, sizes: Sizes, Access { lhs, rhs, store, is_along
     // One text of what follows, and not one for each element.
     _ = writeln!(shader.globals, "var<private> sums: array<f32, {}>;", rows * columns);
     for at in 0..rows * columns {
-        shader.line(format!("sums[{at}] = s{at};"));
+        let (row, column) = (at / columns, at % columns);
+        let sum = lane(&format!("s{row}_{}", column / right.lanes), right.lanes, column % right.lanes);
+        shader.line(format!("sums[{at}] = {sum};"));
     }
     shader.line(format!("for (var at = 0u; at < {}u; at++) {{", rows * columns));
-    let offset = |of: &str, n: usize| match n {
-        8 => format!("{of} / 4u * {}u + {of} % 4u", 4 * SIDE),
-        _ => of.to_owned(),
+    let place = |of: &str, base: &str, lanes: usize| {
+        format!("({base} + {of} / {lanes}u * {SIDE}u) * {lanes}u + {of} % {lanes}u")
     };
     shader.line(format!("let row = at / {columns}u;"));
     shader.line(format!("let column = at % {columns}u;"));
-    shader.line(format!("let y = top + down + {};", offset("row", rows)));
-    shader.line(format!("let x = start + along + {};", offset("column", columns)));
+    shader.line(format!("let y = top + {};", place("row", "down", left.lanes)));
+    shader.line(format!("let x = start + {};", place("column", "along", right.lanes)));
     shader.line(format!("if (y < {m}u && x < {n}u) {{"));
     shader.line("let sum = sums[at];");
     parts.store(&mut shader, store);
