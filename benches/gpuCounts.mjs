@@ -16,7 +16,7 @@ import { parseArgs } from "node:util";
 import { gpuPage } from "../tests/browser/gpu.mjs";
 import { installPeers, MODEL_FOLDER, makeModels, PEER_FOLDER, toleranceOf } from "./workloads.mjs";
 
-const WORKLOADS = ["digits", "mobilenet_v2", "resnet50", "encoder6", "gpt2", "gpt2_step64"];
+const WORKLOADS = ["digits", "mobilenet_v2", "resnet50", "encoder6", "minilm", "gpt2", "gpt2_step64"];
 const [OWN, PEER] = ["tracefx", "onnxruntime-web"];
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 

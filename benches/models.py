@@ -325,13 +325,32 @@ class Encoder(nn.Module):
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
-    def forward(self, x):
+    def forward(self, x, mask=None):
         def heads(y):
             return y.view(*y.shape[:2], self.n_heads, -1).transpose(1, 2)
 
-        y = F.scaled_dot_product_attention(heads(self.query(x)), heads(self.key(x)), heads(self.value(x)))
+        y = F.scaled_dot_product_attention(heads(self.query(x)), heads(self.key(x)), heads(self.value(x)), mask)
         x = self.norm1(x + self.output(y.transpose(1, 2).flatten(2)))
         return self.norm2(x + self.down(F.gelu(self.up(x))))
+
+
+class MiniLM(nn.Module):
+    """A sentence's embedding by MiniLM: of words, places and segments, six layers, and the mean over the words that are no padding."""
+
+    def __init__(self, n_words=30522, n_places=512, width=384, n_layers=6):
+        super().__init__()
+        self.words, self.places, self.segments = (nn.Embedding(n, width) for n in (n_words, n_places, 2))
+        self.norm = nn.LayerNorm(width, eps=1e-12)
+        self.layers = nn.ModuleList(Encoder(width) for _ in range(n_layers))
+
+    def forward(self, words, segments, is_word):
+        places = torch.arange(words.shape[1], device=words.device)
+        x = self.norm(self.words(words) + self.places(places) + self.segments(segments))
+        mask = is_word.bool()[:, None, None, :]
+        for layer in self.layers:
+            x = layer(x, mask)
+        weight = is_word[..., None].to(x.dtype)
+        return F.normalize((x * weight).sum(1) / weight.sum(1).clamp(min=1e-9))
 
 
 def prepared(module):
@@ -411,6 +430,7 @@ WORKLOADS = {
     "resnet18": lambda: (resnet18(), [rand(1, 3, 224, 224)]),
     "mobilenet_v2": lambda: (mobilenet_v2(), [rand(1, 3, 224, 224)]),
     "encoder6": lambda: (nn.Sequential(*(Encoder() for _ in range(6))), [rand(1, 128, 384)]),
+    "minilm": lambda: (MiniLM(), [words(128, 30522), torch.zeros(1, 128, dtype=torch.int64), (torch.arange(128) < 100).long()[None]]),
     "resnet50": lambda: (resnet50(), [rand(1, 3, 224, 224)]),
     "resnet50_int8": lambda: quantized(resnet50(), [rand(1, 3, 224, 224)]),
     "efficientnet_b0": lambda: (efficientnet_b0(), [rand(1, 3, 224, 224)]),
