@@ -87,6 +87,28 @@ function kindOf(expression: Expression): "bool" | "int" | "float" {
   }
 }
 
+/** A multiple of a symbol, plus a number. */
+export interface Linear {
+  readonly name: string;
+  readonly factor: number;
+  readonly offset: number;
+}
+
+/** What an expression of one symbol is, where it is a sum of a multiple of it and an int. */
+export function linearOf(expression: Expression): Linear | undefined {
+  if (expression.kind === "symbol") return { name: expression.name, factor: 1, offset: 0 };
+  if (expression.kind === "number") return undefined;
+  const numbers = expression.args.filter((it) => it.kind === "number");
+  const [rest, ...others] = expression.args.filter((it) => it.kind !== "number");
+  if (rest === undefined || others.length > 0 || numbers.length !== 1) return undefined;
+  const number = Number(numbers[0]?.text);
+  const inner = linearOf(rest);
+  if (inner === undefined || !Number.isSafeInteger(number)) return undefined;
+  const { name, factor, offset } = inner;
+  if (expression.name === "Add") return { name, factor, offset: offset + number };
+  return expression.name === "Mul" ? { name, factor: factor * number, offset: offset * number } : undefined;
+}
+
 class Reader {
   readonly #text: string;
   #at = 0;

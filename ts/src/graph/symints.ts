@@ -4,7 +4,7 @@
  * @module
  */
 import { fxError } from "../base/errors.ts";
-import { type Expression, parseExpression } from "./expression.ts";
+import { type Expression, type Linear, linearOf, parseExpression } from "./expression.ts";
 import type { Graph } from "./graph.ts";
 import type { Node } from "./node.ts";
 import { SymExpr, type SymInt, TensorMeta, type Val, ValSequence } from "./val.ts";
@@ -39,12 +39,33 @@ export function materializeSymints(graph: Graph, values: readonly SymInt[]): (No
   });
 }
 
+/**
+ * The same at the insert point for conditions that follow from sizes of inputs alone; undefined for the other ones, and for those that no
+ * function computes.
+ */
+export function materializeOfInputs(graph: Graph, values: readonly SymExpr[]): (Node | undefined)[] {
+  const materializer = new Materializer(graph, true);
+  return values.map((value) => {
+    const expression = parseExpression(value);
+    const made = materializer.canMake(expression) ? materializer.make(expression) : undefined;
+    if (typeof made !== "object") return undefined;
+    noteValue(made, value);
+    return made;
+  });
+}
+
 /** Where the value of a symbol comes from. */
 type Source =
   | { readonly kind: "value"; readonly node: Node }
   | { readonly kind: "item"; readonly node: Node; readonly index: number }
-  /** The size is the symbol times `divisor`. */
-  | { readonly kind: "size"; readonly node: Node; readonly dim: number; readonly divisor: number };
+  /** The size is the symbol times `factor`, plus `offset`. */
+  | {
+      readonly kind: "size";
+      readonly node: Node;
+      readonly dim: number;
+      readonly factor: number;
+      readonly offset: number;
+    };
 
 /** The function of each operation that a size may have. */
 const FUNCTIONS: ReadonlyMap<string, string> = new Map([
@@ -103,12 +124,21 @@ class Materializer {
   /** What was made, by the text of its expression. */
   readonly #made = new Map<string, Node | number>();
 
-  constructor(graph: Graph) {
+  constructor(graph: Graph, ofInputsOnly = false) {
     this.#graph = graph;
     const nodes = [...graph.nodes];
+    const inputs = nodes.filter((it) => it.op === "placeholder");
     // An input has its sizes whatever happens; other nodes only give what no input has.
-    for (const node of nodes) if (node.op === "placeholder") this.#note(node);
-    for (const node of nodes) if (node.op !== "placeholder") this.#note(node);
+    for (const isPlain of [true, false]) for (const node of inputs) this.#note(node, isPlain);
+    if (ofInputsOnly) return;
+    for (const node of nodes) if (node.op !== "placeholder") this.#note(node, false);
+  }
+
+  /** Whether nodes give all symbols, and functions compute what is made of them. */
+  canMake(expression: Expression): boolean {
+    if (expression.kind === "number") return Number.isSafeInteger(Number(expression.text));
+    if (expression.kind === "symbol") return this.#sources.has(expression.name);
+    return FUNCTIONS.has(expression.name) && expression.args.every((it) => this.canMake(it));
   }
 
   make(expression: Expression): Node | number {
@@ -120,34 +150,25 @@ class Materializer {
     return made;
   }
 
-  #note(node: Node): void {
+  /** Notes the symbols that a node gives; `isPlain` says whether only those that it gives by themselves. */
+  #note(node: Node, isPlain: boolean): void {
     const known = knownValue(node);
-    if (known instanceof SymExpr)
-      this.#offer(known, (divisor) => (divisor === 1 ? { kind: "value", node } : undefined));
+    const offer = (value: unknown, source: (linear: Linear) => Source | undefined): void => {
+      const linear = value instanceof SymExpr ? linearOf(parseExpression(value)) : undefined;
+      const isByItself = linear?.factor === 1 && linear.offset === 0;
+      if (linear === undefined || linear.factor < 1 || (isPlain && !isByItself) || this.#sources.has(linear.name))
+        return;
+      const found = source(linear);
+      if (found !== undefined) this.#sources.set(linear.name, found);
+    };
+    offer(known, alone({ kind: "value", node }));
     if (known instanceof ValSequence) {
-      known.items.forEach((it, index) => {
-        const item = (divisor: number): Source | undefined =>
-          divisor === 1 ? { kind: "item", node, index } : undefined;
-        if (it instanceof SymExpr) this.#offer(it, item);
-      });
+      for (const [index, it] of known.items.entries()) offer(it, alone({ kind: "item", node, index }));
     }
     if (!(known instanceof TensorMeta)) return;
-    known.sizes.forEach((size, dim) => {
-      if (size instanceof SymExpr) this.#offer(size, (divisor) => ({ kind: "size", node, dim, divisor }));
-    });
-  }
-
-  /** Notes where a symbol can be had, of an expression that is a symbol or a positive multiple of one. */
-  #offer(value: SymExpr, source: (divisor: number) => Source | undefined): void {
-    const expression = parseExpression(value);
-    const [factor, symbol] =
-      expression.kind === "call" && expression.name === "Mul" && expression.args.length === 2
-        ? [expression.args[0], expression.args[1]]
-        : [undefined, expression];
-    if (symbol?.kind !== "symbol" || this.#sources.has(symbol.name)) return;
-    const divisor = factor === undefined ? 1 : factor.kind === "number" ? Number(factor.text) : 0;
-    const found = Number.isInteger(divisor) && divisor > 0 ? source(divisor) : undefined;
-    if (found !== undefined) this.#sources.set(symbol.name, found);
+    for (const [dim, size] of known.sizes.entries()) {
+      offer(size, ({ factor, offset }) => ({ kind: "size", node, dim, factor, offset }));
+    }
   }
 
   #symbol({ name, srepr }: Expression & { kind: "symbol" }): Node {
@@ -165,10 +186,11 @@ class Materializer {
         return graph.callFunction("operator.getitem", [source.node, source.index]);
       case "size": {
         const size = createSizeNode(graph, source.node, source.dim);
-        if (source.divisor === 1) return size;
-        const quotient = graph.callFunction("operator.floordiv", [size, source.divisor]);
-        noteValue(quotient, new SymExpr(srepr));
-        return quotient;
+        const { factor, offset } = source;
+        const product = offset === 0 ? size : graph.callFunction("operator.sub", [size, offset]);
+        const symbol = factor === 1 ? product : graph.callFunction("operator.floordiv", [product, factor]);
+        if (symbol !== size) noteValue(symbol, new SymExpr(srepr));
+        return symbol;
       }
     }
   }
@@ -189,6 +211,11 @@ class Materializer {
     if (typeof made === "object") noteValue(made, new SymExpr(srepr));
     return made;
   }
+}
+
+/** The source of a symbol that is a value by itself. */
+function alone(source: Source): (linear: Linear) => Source | undefined {
+  return ({ factor, offset }) => (factor === 1 && offset === 0 ? source : undefined);
 }
 
 function query(
