@@ -1,19 +1,21 @@
 """What the rest of torch.fx.experimental and torch.export answers: `fixtures/fx/experimental.json`, and a program that calls an operator
 that writes on a copy: `fixtures/fx/functional.pt2`.
 
-`ts/test/export/shapeEnvironment.test.ts`, `ts/test/passes/metaTracer.test.ts` and `ts/test/types/rules.test.ts` have the same programs in
+`ts/test/export/shapeEnvironment.test.ts`, `ts/test/export/shapeSolving.test.ts`, `ts/test/passes/metaTracer.test.ts` and `ts/test/types/rules.test.ts` have the same programs in
 TypeScript. Lines are graphs, answers and first lines of errors.
 
 usage: gen_experimental.py OUT.json FUNCTIONAL.pt2 (torch 2.13.0)
 """
 import itertools
 import json
+import re
 import sys
 import warnings
 
+import sympy
 import torch
 import torch.nn as nn
-from torch.export import export
+from torch.export import Dim, export
 from torch.export._remove_auto_functionalized_pass import unsafe_remove_auto_functionalized_pass
 from torch.fx.experimental.dynamic_spec import (
     STATIC, DictSpec, IntVar, ObjectSpec, ParamsSpec, SeqSpec, ShapesSpec, ShapeVar, TensorSpec,
@@ -26,13 +28,15 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.recording import replay_shape_env_events
 from torch.fx.experimental.refinement_types import Equality
 from torch.fx.experimental.symbolic_shapes import (
-    CallMethodKey, ConvertIntKey, DivideByKey, ShapeEnv, StatelessSymbolicContext, DimDynamic, bind_symbols, eval_guards,
+    CallMethodKey, ConvertIntKey, DimConstraints, DimDynamic, DivideByKey, ShapeEnv, StatelessSymbolicContext, bind_symbols,
+    eval_guards, fx_placeholder_vals,
 )
 from torch.fx.experimental.unify_refinements import infer_symbolic_types
 from torch.fx.tensor_type import Dyn, TensorType
-from torch._dynamo.source import ConstantSource
+from torch._dynamo.source import ConstantSource, LocalSource, TensorProperty, TensorPropertySource
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
+from torch.utils._sympy.functions import Mod
 
 from said import case, message, program, write
 
@@ -247,6 +251,113 @@ def specifications(say):
     say(message(lambda: ParamsSpec({"*others": None})))
     say(message(lambda: ShapesSpec(assumptions=[True])) != "taken")
     say(message(lambda: bool(a > 3)) != "taken")
+
+
+def symbols_of_inputs(env, *inputs):
+    mode = FakeTensorMode(shape_env=env)
+    # A tensor that was met before has the symbols that it had.
+    return [
+        mode.from_tensor(value.detach(), source=ConstantSource(f"x{at}"), symbolic_context=StatelessSymbolicContext(sizes, strides))
+        for at, (value, sizes, strides) in enumerate(inputs)
+    ]
+
+
+@case
+def bounds_of_expressions(say):
+    env = ShapeEnv()
+    (x,) = symbols_of_inputs(env, (torch.ones(6, 5), [DimDynamic.DYNAMIC] * 2, None))
+    a, b = x.shape
+    bool(a <= 10)
+    u = env.create_unbacked_symint()
+    torch._check(u >= 1)
+    torch._check(u <= 7)
+    sizes = [a, b, u, a * 2 + 1, a * b, a * u, a // 2, (b + 3) % 4, torch.sym_max(a, u), torch.sym_min(a, b), u - a, a - a * 3]
+    for it in [*sizes, (a * b) // u, -(a // 3), b % 2]:
+        bounds = env.bound_sympy(it.node.expr)
+        say([bounds.lower, bounds.upper])
+
+
+@case
+def symbolic_contexts(say):
+    D = DimDynamic
+    matrix, spaced = torch.ones(4, 3), torch.ones(8, 6).as_strided((4, 2), (12, 3))
+    inputs = [
+        (matrix, [D.UNBACKED, D.STATIC], None), (matrix, [D.UNBACKED, D.DYNAMIC], None), (matrix, [D.STATIC, D.UNBACKED], None),
+        (torch.ones(4, 4), [D.DUCK] * 2, None), (torch.ones(4, 1), [D.UNBACKED] * 2, None), (torch.ones(4, 5).t(), [D.UNBACKED] * 2, None),
+        (matrix, [D.DYNAMIC] * 2, [D.DYNAMIC] * 2), (matrix, [D.STATIC] * 2, [D.DYNAMIC] * 2), (matrix, [D.STATIC] * 2, [D.DUCK] * 2),
+        (spaced, [D.DYNAMIC] * 2, None), (spaced, [D.DYNAMIC] * 2, [D.DUCK, D.DYNAMIC]), (spaced, [D.STATIC] * 2, None),
+        (torch.ones(8, 6).as_strided((4, 6), (12, 1)), [D.UNBACKED] * 2, None), (torch.ones(20)[12:], [D.DYNAMIC], None),
+    ]
+    # Symbols of examples have other names here and there, and are numbered in the order in which they are met.
+    names = {}
+    for it in symbols_of_inputs(ShapeEnv(), *inputs):
+        met = lambda found: found.group() if found.group()[0] == "u" else names.setdefault(found.group(), f"s{len(names)}")
+        say(re.sub(r"\b[su]\d+", met, f"{tuple(it.shape)} {it.stride()} {it.storage_offset()}"))
+    say(message(lambda: StatelessSymbolicContext([D.STATIC], [D.STATIC])) != "taken")
+
+
+@case
+def guards_as_text(say):
+    def f(x, y):
+        if x.shape[0] > 3: return x.sin() + y
+        return x.cos() + y
+
+    vals = fx_placeholder_vals(make_fx(f, tracing_mode="symbolic")(torch.ones(4, 3), torch.ones(4, 1)))
+    env = vals[0].fake_mode.shape_env
+    for ignore_static in (True, False):
+        code = env.produce_guards_expression(vals, ignore_static=ignore_static)
+        say(code)
+        for a, b in [((5, 3), (5, 1)), ((2, 3), (2, 1)), ((5, 3), (6, 1)), ((5, 7), (5, 1)), ((5, 3), (5, 2))]:
+            say(env.evaluate_guards_expression(code, [torch.ones(a), torch.ones(b)]))
+    say(env.evaluate_guards_expression("L['t0'].size()[0] % 2 == 0 or L['t1'] > 3", [torch.ones(3), 4]))
+
+
+@case
+def solved_constraints(say):
+    def solved(sizes, conditions):
+        names = ["dx", "dy"]
+        symbols = [sympy.Symbol(f"s{at}", positive=True, integer=True) for at in range(2)]
+        sources = [TensorPropertySource(LocalSource("x"), TensorProperty.SIZE, at) for at in range(2)]
+        constraints = DimConstraints(
+            {it: [source] for it, source in zip(symbols, sources)}, {it: sympy.Integer(size) for it, size in zip(symbols, sizes)},
+            set(symbols), {source.name: name for name, source in zip(names, sources)},
+        )
+        say([constraints.add(it) for it in conditions(*symbols)])
+        constraints.solve()
+        forced = constraints.forced_specializations()
+        say([f"{name}: {forced[name]}" for name in sorted(forced)])
+        dims = {"x": {at: Dim(name) for at, name in enumerate(names)}}
+        say(constraints.prettify_results(None, dims, None, forced))
+
+    solved([6, 5], lambda a, b: [a >= 4, a <= 9, sympy.Eq(b, 5)])
+    solved([6, 5], lambda a, b: [sympy.Eq(Mod(a, 2), 0)])
+    solved([6, 5], lambda a, b: [sympy.Eq(2 * a + b, 17), sympy.Eq(b, 5)])
+    solved([7, 5], lambda a, b: [sympy.Eq(Mod(a + 1, 4), 0), a > 2])
+    solved([6, 5], lambda a, b: [a > 0])
+
+
+@case
+def deferred_guards(say):
+    def exported(x, y, dims, forward):
+        M = type("M", (nn.Module,), {"forward": lambda self, x, y: forward(x, y)})
+        x, y = x.clone(), y.clone()
+        shapes = {"x": {0: dims[0]}, "y": {0: dims[1]}}
+        try: res = export(M(), (x, y), dynamic_shapes=shapes, strict=False, prefer_deferred_runtime_asserts_over_guards=True)
+        except Exception as error: return say(str(error).strip().split("\n\n")[0])
+        checks = [it.args[1] for it in res.graph.nodes if "_assert_scalar" in str(it.target)]
+        say([re.sub(r" on node .*", "", it) for it in checks])
+        say([f"{it.lower} {it.upper}" for it in res.range_constraints.values()])
+
+    named, dynamic = [Dim("dx"), Dim("dy")], [Dim.DYNAMIC, Dim.DYNAMIC]
+    x = torch.ones(4, 3)
+    exported(torch.ones(2, 3), torch.ones(6), named, lambda x, y: x.reshape(-1) + y)
+    exported(x, x, named, lambda x, y: x + y)
+    exported(x, x, named, lambda x, y: (x.sin() if x.shape[0] > 3 else x, y))
+    exported(x, x, dynamic, lambda x, y: (x.sin() if x.shape[0] > 3 else x, y))
+    exported(x, x, named, lambda x, y: (x.sin() if x.shape[0] + y.shape[0] > 3 else x, y))
+    exported(x, x, dynamic, lambda x, y: (x.sin() if x.shape[0] * y.shape[0] != 5 else x, y))
+    exported(x, x, named, lambda x, y: (x.sin() if x.shape[0] * y.shape[0] != 5 else x, y))
+    exported(x, x, named, lambda x, y: (x.sin() if x.shape[0] % 2 == 0 else x, y))
 
 
 write(sys.argv[1])

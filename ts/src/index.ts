@@ -31,7 +31,15 @@ export {
   STATIC,
   TensorSpec,
 } from "./export/dynamicSpec.ts";
-export { bindSymbols, evalGuards, type EvalGuardsOptions } from "./export/guards.ts";
+export { DimConstraints } from "./export/dimConstraints.ts";
+export {
+  bindSymbols,
+  evalGuards,
+  type EvalGuardsOptions,
+  evaluateGuardsExpression,
+  type GuardsExpressionOptions,
+  produceGuardsExpression,
+} from "./export/guards.ts";
 export { refineDynamicShapesFromSuggestedFixes } from "./export/refineShapes.ts";
 export {
   replayShapeEnvEvents,
@@ -39,7 +47,14 @@ export {
   shapeEnvCheckStateEqual,
   type ShapeEventName,
 } from "./export/shapeEvents.ts";
-export { type DeferredAssertion, type SessionInput, type SessionResult, ShapeSession } from "./export/shapes.ts";
+export {
+  type DeferredAssertion,
+  type SessionInput,
+  type SessionOptions,
+  type SessionResult,
+  ShapeSession,
+} from "./export/shapes.ts";
+export { DimDynamic, StatelessSymbolicContext, type SymbolicContextOptions } from "./export/symbolicContext.ts";
 export { AdditionalInputs, ShapesCollection } from "./export/shapesCollection.ts";
 export {
   type CallSpec,

@@ -58,6 +58,19 @@ export class EngineShapes implements Disposable {
     return this.#read((it) => it.infer(name, writer.finish(), autocastDtype()));
   }
 
+  /** What a function of numbers gives. */
+  call(name: string, args: readonly unknown[]): EngineValue | undefined {
+    return this.infer(name, args, {}, undefined)[0];
+  }
+
+  /** Takes a relation of numbers to hold: `operator.le`. */
+  require(relation: string, args: readonly unknown[]): void {
+    const condition = this.call(relation, args);
+    if (condition === false)
+      throw fxError("AssertionFailed", `${relation} does not hold of ${args.map(String).join(", ")}`);
+    if (condition !== true) this.check(condition, undefined, undefined);
+  }
+
   /** Whether a condition holds. */
   decide(condition: unknown, place: string | undefined): boolean {
     this.#setPlace(place);

@@ -6,9 +6,9 @@
 import { fxError } from "../base/errors.ts";
 import { checkOptions } from "../base/given.ts";
 
-/** How the engine is to find out whether a size is dynamic: `Dim.AUTO`, `Dim.DYNAMIC` or `Dim.STATIC`. */
+/** How the engine is to find out whether a size is dynamic: `Dim.AUTO`, `Dim.DYNAMIC`, `Dim.STATIC` or `Dim.UNBACKED`. */
 export class DimHint {
-  readonly kind: "AUTO" | "DYNAMIC" | "STATIC";
+  readonly kind: "AUTO" | "DYNAMIC" | "STATIC" | "UNBACKED";
   readonly min: number | undefined;
   readonly max: number | undefined;
 
@@ -127,6 +127,11 @@ export interface DimFactory {
   readonly DYNAMIC: DimHint;
   /** The size of the example. */
   readonly STATIC: DimHint;
+  /**
+   * Dynamic, and as if only data told the size: it is `u0` in the graph, the example decides nothing of it, and 0 and 1 are among its
+   * values. PyTorch has `DimDynamic.UNBACKED` for it.
+   */
+  readonly UNBACKED: DimHint;
 }
 
 /**
@@ -144,6 +149,7 @@ export const Dim: DimFactory = Object.freeze(
     AUTO: new DimHint("AUTO"),
     DYNAMIC: new DimHint("DYNAMIC"),
     STATIC: new DimHint("STATIC"),
+    UNBACKED: new DimHint("UNBACKED"),
   }),
 );
 

@@ -33,7 +33,7 @@ import {
 } from "./exportProgram.ts";
 import { type ExportInputs, ExportTracer } from "./exportTracer.ts";
 import { isIdle } from "./recordedCall.ts";
-import { isWithoutData, type SessionInput, ShapeSession } from "./shapes.ts";
+import { isWithoutData, type SessionInput, type SessionOptions, ShapeSession } from "./shapes.ts";
 import { TracedNumber, TracedTensor } from "./traced.ts";
 
 /** A program, and what it takes for granted. */
@@ -149,7 +149,7 @@ class Draft {
 
   makers(): ExportMakers {
     return {
-      session: (inputs) => new DraftSession(inputs, this),
+      session: (inputs, options) => new DraftSession(inputs, this, options),
       tracer: (shapes, inputs) => new DraftTracer(shapes, inputs, this),
     };
   }
@@ -247,8 +247,8 @@ class Draft {
 class DraftSession extends ShapeSession {
   readonly #draft: Draft;
 
-  constructor(inputs: readonly SessionInput[], draft: Draft) {
-    super(inputs);
+  constructor(inputs: readonly SessionInput[], draft: Draft, options: SessionOptions) {
+    super(inputs, options);
     this.#draft = draft;
     const learn = (known: unknown, hint: unknown): void => {
       if (known instanceof SymExpr && parseExpression(known).kind === "symbol")

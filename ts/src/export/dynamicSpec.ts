@@ -9,7 +9,7 @@
 import { fxError, type FxError } from "../base/errors.ts";
 import { checkGiven, checkList, checkOptions } from "../base/given.ts";
 import { isOptions } from "../base/naming.ts";
-import { type Expression, parseExpression } from "../graph/expression.ts";
+import { linearOf, parseExpression } from "../graph/expression.ts";
 import { valueOfExpression } from "../graph/symints.ts";
 import { SymExpr, type SymInt, TensorMeta } from "../graph/val.ts";
 import { containerNamed } from "../trace/containers.ts";
@@ -363,6 +363,11 @@ export class ParamsSpec {
 export interface ShapesSpecOptions {
   /** Conditions that hold of all calls. The program asks them of its inputs. */
   readonly assumptions?: readonly Condition[];
+  /**
+   * Whether only data tells the variables, as PyTorch has them: the sizes are `u0`, `u1`… in the graph, and what the module has to know of
+   * them is an assumption, or a `torch._check`. By default the examples decide.
+   */
+  readonly unbacked?: boolean;
 }
 
 /**
@@ -380,12 +385,15 @@ export interface ShapesSpecOptions {
 export class ShapesSpec implements DynamicShapesBuilder {
   readonly params: ParamsSpec | undefined;
   readonly #assumptions: readonly Condition[];
+  /** What sizes are that no name says everything of. */
+  readonly #hint: DimHint;
   /** Where each variable stands in the inputs that were resolved last. */
   #places: ReadonlyMap<IntVar, readonly Place[]> = new Map();
 
   constructor(params?: ParamsSpec | Readonly<Record<string, ParamsSpecValue>>, options: ShapesSpecOptions = {}) {
-    checkOptions("ShapesSpec", options, ["assumptions"]);
-    const { assumptions = [] } = options;
+    checkOptions("ShapesSpec", options, ["assumptions", "unbacked"]);
+    const { assumptions = [], unbacked = false } = options;
+    this.#hint = unbacked ? Dim.UNBACKED : Dim.DYNAMIC;
     checkGiven("ShapesSpec", Array.isArray(assumptions), "a list of conditions as assumptions");
     const isParams = params === undefined || params instanceof ParamsSpec;
     this.params = isParams ? params : new ParamsSpec(params);
@@ -418,10 +426,11 @@ export class ShapesSpec implements DynamicShapesBuilder {
     const specs = argNames.map((it) => named.get(it) ?? varkw?.get(it) ?? (it === rest ? items : null));
     const saidBy = (places: Places): [string, unknown][] =>
       argNames.map((it, at) => [it, places.said(specs[at] as IntermediateSpec, inputs[at], it)]);
-    const first = new Places();
+    const first = new Places(this.#hint);
     saidBy(first);
     const assumed = this.#assumptions.flatMap((it) => [...(variablesOf.get(it as TracedNumber) ?? [])]);
-    const places = new Places(new Set([...first.ints, ...assumed]));
+    const unnamed = this.#hint.kind === "UNBACKED" ? first.of.keys() : first.ints;
+    const places = new Places(this.#hint, new Set([...unnamed, ...assumed]));
     const res = Object.fromEntries(saidBy(places));
     this.#places = places.of;
     return res;
@@ -492,6 +501,7 @@ class Places {
   /** The variables that are ints of the call by themselves. */
   readonly ints = new Set<IntVar>();
   readonly #shared: ReadonlySet<IntVar>;
+  readonly #hint: DimHint;
   readonly #names = new Set<string>();
   readonly #dims = new Map<IntVar, DimVar>();
 
@@ -499,7 +509,8 @@ class Places {
    * Ints have no named dimensions, and named ones are refused where a session is told more of them: sizes with these variables are
    * unnamed, and the session is told what holds of them.
    */
-  constructor(shared: ReadonlySet<IntVar> = new Set()) {
+  constructor(hint: DimHint, shared: ReadonlySet<IntVar> = new Set()) {
+    this.#hint = hint;
     this.#shared = shared;
   }
 
@@ -535,7 +546,7 @@ class Places {
   #int(variable: IntVar): DimSpec {
     this.ints.add(variable);
     const { min, max } = variable;
-    const dim = Dim.DYNAMIC.within({ ...(min !== undefined && { min }), ...(max !== undefined && { max }) });
+    const dim = this.#hint.within({ ...(min !== undefined && { min }), ...(max !== undefined && { max }) });
     return this.#note(variable, { dim, factor: 1, offset: 0 });
   }
 
@@ -546,7 +557,7 @@ class Places {
     if (variable === undefined || others.length > 0 || linear === undefined || linear.factor < 1) {
       throw notSaid(`a size of an input is a variable times an int plus an int, and not ${dim.text}`);
     }
-    if (this.#shared.has(variable)) return this.#note(variable, { dim: Dim.DYNAMIC.within({}), ...linear });
+    if (this.#shared.has(variable)) return this.#note(variable, { ...linear, dim: this.#hint.within({}) });
     const root = this.#dimOf(variable);
     const multiple = linear.factor === 1 ? root : root.mul(linear.factor);
     return this.#note(variable, { dim: linear.offset === 0 ? multiple : multiple.add(linear.offset), ...linear });
@@ -577,20 +588,6 @@ function entriesOf(input: unknown): (readonly [key: unknown, part: unknown])[] |
   const [parts, { type, context }] = treeFlatten(input, { isLeaf: (it) => it !== input });
   const names = type === undefined ? undefined : containerNamed(type)?.names?.(context);
   return names?.map((it, at) => [it, parts[at]]);
-}
-
-/** What an expression of one symbol is, where it is a sum of a multiple of it and an int. */
-function linearOf(expression: Expression): { readonly factor: number; readonly offset: number } | undefined {
-  if (expression.kind === "symbol") return { factor: 1, offset: 0 };
-  if (expression.kind === "number") return undefined;
-  const numbers = expression.args.filter((it) => it.kind === "number");
-  const [rest, ...others] = expression.args.filter((it) => it.kind !== "number");
-  if (rest === undefined || others.length > 0 || numbers.length !== 1) return undefined;
-  const number = Number(numbers[0]?.text);
-  const inner = linearOf(rest);
-  if (inner === undefined || !Number.isSafeInteger(number)) return undefined;
-  if (expression.name === "Add") return { factor: inner.factor, offset: inner.offset + number };
-  return expression.name === "Mul" ? { factor: inner.factor * number, offset: inner.offset * number } : undefined;
 }
 
 /** A specification as Python shows it. */

@@ -32,7 +32,7 @@ import { ModuleInputs, typeName } from "./moduleInputs.ts";
 import { renameSubgraphInputs } from "./placeholderNames.ts";
 import type { Constant, ExampleInput, ProgramParts, StateEntry } from "./program.ts";
 import { partsOfModule, ProgramModule } from "./programModule.ts";
-import { type SessionInput, ShapeSession } from "./shapes.ts";
+import { type SessionInput, type SessionOptions, ShapeSession } from "./shapes.ts";
 import { GraphSignature, type OutputSpec } from "./signature.ts";
 import { StateGuard } from "./stateGuard.ts";
 import { Tracepoints } from "./tracepoints.ts";
@@ -62,6 +62,11 @@ export interface ExportOptions {
    * tells, once for each function; `"strict"` refuses; `false` checks no source.
    */
   readonly checkSources?: boolean | "strict";
+  /**
+   * Whether conditions on inputs that are more than bounds and equalities of sizes are asserted by the program, and not refused where
+   * they contradict `dynamicShapes`: `prefer_deferred_runtime_asserts_over_guards`.
+   */
+  readonly preferDeferredRuntimeAssertsOverGuards?: boolean;
   /** PyTorch's other way to export, by reading bytecode, is not there: only `false` is taken. */
   readonly strict?: boolean;
 }
@@ -72,6 +77,7 @@ export const EXPORT_OPTIONS = [
   "preserveModuleCallSignature",
   "verify",
   "checkSources",
+  "preferDeferredRuntimeAssertsOverGuards",
   "strict",
 ] as const;
 
@@ -102,12 +108,12 @@ export function exportProgram(
 
 /** What makes the parts of an export. */
 export interface ExportMakers {
-  session(inputs: readonly SessionInput[]): ShapeSession;
+  session(inputs: readonly SessionInput[], options: SessionOptions): ShapeSession;
   tracer(shapes: ShapeSession, inputs: ExportInputs): ExportTracer;
 }
 
 const MAKERS: ExportMakers = {
-  session: (inputs) => new ShapeSession(inputs),
+  session: (inputs, options) => new ShapeSession(inputs, options),
   tracer: (shapes, inputs) => new ExportTracer(shapes, inputs),
 };
 
@@ -124,7 +130,8 @@ export function exportWith(
   checkExportArguments(module, args, kwargs, options);
   const [exampleArgs, exampleKwargs] = withTensors([args, kwargs] as const);
   const inputs = new ModuleInputs(module, exampleArgs, exampleKwargs, options.dynamicShapes ?? null);
-  using shapes = makers.session(inputs.leaves);
+  const { preferDeferredRuntimeAssertsOverGuards = false } = options;
+  using shapes = makers.session(inputs.leaves, { preferDeferredRuntimeAssertsOverGuards });
   if (options.dynamicShapes instanceof ShapesSpec) options.dynamicShapes.tell(shapes, inputs.leaves);
   const tracer = makers.tracer(shapes, inputs.placeholdersFor(shapes));
   tracer.checkSources = options.checkSources ?? true;

@@ -5,7 +5,7 @@
  * @module
  */
 import { FxError, fxError } from "../base/errors.ts";
-import { checkGiven, checkList, checkOptions } from "../base/given.ts";
+import { checkGiven, checkList, checkOptions, checkText } from "../base/given.ts";
 import { tensorVal } from "../engine/tensorMetadata.ts";
 import { GraphModule } from "../fx/graphModule.ts";
 import { tuple } from "../graph/args.ts";
@@ -18,6 +18,7 @@ import { checkGraphModule } from "../rewrite/checks.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { ExportedProgram } from "./exportedProgram.ts";
 import { partsOf } from "./ofGraphModule.ts";
+import type { RangeConstraint } from "./program.ts";
 import { type SessionResult, ShapeSession } from "./shapes.ts";
 
 /** What a trace found out about its inputs. */
@@ -89,6 +90,98 @@ export function bindSymbols(gm: GraphModule, args: readonly Input[]): Map<string
   return res;
 }
 
+/** How {@link produceGuardsExpression} writes. */
+export interface GuardsExpressionOptions {
+  /** Whether sizes, strides and offsets that are no symbols are left out, which they are where nothing is said. */
+  readonly ignoreStatic?: boolean;
+}
+
+/**
+ * What a module that `makeFx` traced with symbolic sizes asks of its inputs, as one condition of Python, in which `L['t0']` is the
+ * first input: `ShapeEnv.produce_guards_expression`. Null where it asks nothing. {@link evaluateGuardsExpression} evaluates it, wherever
+ * it was kept.
+ *
+ * @example
+ * ```ts
+ * produceGuardsExpression(gm); // "L['t0'].stride()[0] == L['t0'].size()[1] and L['t0'].size()[0] > 3"
+ * ```
+ */
+export function produceGuardsExpression(gm: GraphModule, options: GuardsExpressionOptions = {}): string | null {
+  checkGraphModule("produceGuardsExpression", gm);
+  checkOptions("produceGuardsExpression", options, ["ignoreStatic"]);
+  const { ignoreStatic = true } = options;
+  const { guards, rangeConstraints } = notedOf("produceGuardsExpression", gm);
+  const sources = new Map<string, string>();
+  const numbers = fxPlaceholderVals(gm).flatMap((val, at) => sourcesOf(val, guardSource(at)));
+  const defines = ([source, known]: (typeof numbers)[number]): boolean => {
+    const name = symbolOf(known);
+    if (name === undefined || sources.has(name)) return false;
+    sources.set(name, source);
+    return true;
+  };
+  const rest = numbers.filter((it) => !defines(it));
+  const symbols = new Map(Array.from(sources, ([name, source]) => [source, name]));
+  const written = (expr: SymExpr): string => String(expr).replaceAll(/[A-Za-z_]\w*/g, (it) => sources.get(it) ?? it);
+  const relations = rest.flatMap(([source, known]) => {
+    if (known instanceof SymExpr) return [`${source} == ${written(known)}`];
+    return ignoreStatic ? [] : [`${source} == ${known}`];
+  });
+  const bounds = Array.from(sources, ([name, source]) => boundsText(source, rangeConstraints.get(name)));
+  const isBound = new RegExp(`^(?:${[...symbols.keys()].map(escaped).join("|")}) [<>]=? -?\\d+$`);
+  const isWritten = (it: string): boolean =>
+    [it, it.split(" == ").toReversed().join(" == ")].some((text) => relations.includes(text));
+  const others = guards.filter((it) => !isWritten(it) && !isBound.test(it));
+  const all = [...relations, ...others, ...bounds].filter((it) => it !== "");
+  return all.length === 0 ? null : all.join(" and ");
+}
+
+/** The numbers of an input with how guards call them, in PyTorch's order. */
+function sourcesOf(val: unknown, source: string): (readonly [source: string, known: SymInt])[] {
+  if (!(val instanceof TensorMeta)) return numbersOf(val).map((it) => [source, it]);
+  return [
+    ...val.sizes.map((it, dim) => [`${source}.size()[${dim}]`, it] as const),
+    ...val.strides.map((it, dim) => [`${source}.stride()[${dim}]`, it] as const),
+    [`${source}.storage_offset()`, val.storageOffset],
+  ];
+}
+
+function boundsText(source: string, range: RangeConstraint | undefined): string {
+  const { min, max } = range ?? {};
+  const low = min === undefined ? [] : [`${min} <= ${source}`];
+  const high = max === undefined ? [] : [`${source} <= ${max}`];
+  return [...low, ...high].join(" and ");
+}
+
+function escaped(text: string): string {
+  return text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}
+
+/**
+ * Whether a condition that {@link produceGuardsExpression} gave holds for these inputs: `ShapeEnv.evaluate_guards_expression`. It is
+ * read, and no text is run.
+ *
+ * @example
+ * ```ts
+ * evaluateGuardsExpression("L['t0'].size()[0] > 3", [torch.ones(5, 3)]); // true
+ * ```
+ * @throws {@link SymbolicError} where the text is no condition.
+ */
+export function evaluateGuardsExpression(code: string, args: readonly Input[]): boolean {
+  checkText("evaluateGuardsExpression", "the condition", code);
+  checkInputs("evaluateGuardsExpression", args);
+  for (const [source, at] of code.matchAll(/L\['t(\d+)'\]/g)) {
+    if (Number(at) < args.length) continue;
+    throw fxError("InputCount", `the condition asks for ${source}, and ${args.length} inputs are given`);
+  }
+  let count = 0;
+  const symbol = (): SymExpr => new SymExpr(`Symbol('s${count++}', integer=True)`);
+  const vals = args.map((it) => {
+    const val = valOf(it);
+    return val instanceof TensorMeta ? new TensorMeta({ ...val, sizes: val.sizes.map(symbol) }) : symbol();
+  });
+  return conditionsHold(vals, args, { guards: [code], rangeConstraints: new Map() });
+}
+
 /** The numbers of the inputs of the trace, each with that of the inputs that are given; undefined where these have other dimensions. */
 function pairsOf(gm: GraphModule, args: readonly Input[]): Pair[] | undefined {
   const res: Pair[] = [];
@@ -130,16 +223,23 @@ function layoutsHold(pairs: readonly Pair[], { rangeConstraints }: Known, ignore
   return pairs.every(isAsKnown) && [...symbols].every(isWithin);
 }
 
-/** Whether the conditions hold that the trace took to: the engine asks them of a program that does nothing else. */
-function guardsHold(gm: GraphModule, args: readonly Input[], { guards, rangeConstraints }: Known): boolean {
+/** Whether the conditions hold that the trace took to. */
+function guardsHold(gm: GraphModule, args: readonly Input[], known: Known): boolean {
+  const vals = fxPlaceholderVals(gm).map((val, at) =>
+    val instanceof TensorMeta ? withSymbols(valOf(args[at] as Input) as TensorMeta, val) : val,
+  );
+  return conditionsHold(vals, args, known);
+}
+
+/** Whether conditions hold of inputs: the engine asks them of a program that does nothing else. */
+function conditionsHold(
+  vals: readonly unknown[],
+  args: readonly Input[],
+  { guards, rangeConstraints }: Known,
+): boolean {
   if (guards.length === 0) return true;
   const graph = new Graph();
-  for (const [at, val] of fxPlaceholderVals(gm).entries()) {
-    const given = valOf(args[at] as Input);
-    graph
-      .placeholder(`t${at}`)
-      .meta.set("val", val instanceof TensorMeta ? withSymbols(given as TensorMeta, val) : val);
-  }
+  for (const [at, val] of vals.entries()) graph.placeholder(`t${at}`).meta.set("val", val);
   graph.output(tuple());
   const parts = partsOf(GraphModule.ofGraph(graph, "Inputs"));
   using module = new ExportedProgram({ ...parts, guards: [...guards], rangeConstraints }).module();
@@ -164,18 +264,8 @@ function valOf(input: Input): TensorMeta | number {
 
 function guardsOf(what: string, gm: GraphModule, args: readonly Input[]): Known {
   checkGraphModule(what, gm);
-  checkList(what, "args", args);
-  checkGiven(
-    what,
-    args.every((it) => it instanceof Tensor || typeof it === "number"),
-    "tensors and numbers",
-  );
-  const found = noted.get(gm);
-  if (found === undefined) {
-    throw fxError("InvalidArgument", `${what} takes a module that was traced with symbolic sizes`, {
-      help: 'makeFx(fn, { tracingMode: "symbolic" })(x) gives one',
-    });
-  }
+  checkInputs(what, args);
+  const found = notedOf(what, gm);
   const vals = fxPlaceholderVals(gm);
   if (vals.length !== args.length) {
     throw fxError("InputCount", `the module takes ${vals.length} inputs, and ${args.length} are given`);
@@ -189,4 +279,18 @@ function guardsOf(what: string, gm: GraphModule, args: readonly Input[]): Known 
     );
   }
   return found;
+}
+
+function checkInputs(what: string, args: readonly Input[]): void {
+  checkList(what, "args", args);
+  const isRight = args.every((it) => it instanceof Tensor || typeof it === "number");
+  checkGiven(what, isRight, "tensors and numbers");
+}
+
+function notedOf(what: string, gm: GraphModule): Known {
+  const found = noted.get(gm);
+  if (found !== undefined) return found;
+  throw fxError("InvalidArgument", `${what} takes a module that was traced with symbolic sizes`, {
+    help: 'makeFx(fn, { tracingMode: "symbolic" })(x) gives one',
+  });
 }

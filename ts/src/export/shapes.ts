@@ -5,17 +5,21 @@
  * @module
  */
 import type { DType } from "../../../bindings/dtypes.ts";
-import { checkArguments, checkFunction, checkGiven, checkList, checkText } from "../base/given.ts";
+import { checkArguments, checkFunction, checkGiven, checkList, checkOptions, checkText } from "../base/given.ts";
 import { isOptions } from "../base/naming.ts";
 import { device, layout } from "../base/values.ts";
 import type { RuntimeAssertCall } from "../../../bindings/passes.ts";
 import { type EngineShapeResult, EngineShapes } from "../engine/shapes.ts";
 import { FxError, fxError } from "../base/errors.ts";
+import { kindOfExpression } from "../graph/expression.ts";
 import { isVal, SymExpr, type SymInt, TensorMeta, type Val } from "../graph/val.ts";
 import { tensorVal } from "../engine/tensorMetadata.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { DimHint, type DimSpec, DimVar } from "./dim.ts";
+import { Dim, type DimBounds, DimHint, type DimSpec, DimVar } from "./dim.ts";
+import { deferGuards, isData } from "./deferredGuards.ts";
+import { InputSymbols } from "./inputSymbols.ts";
 import type { RangeConstraint, SymbolAssumptions } from "./program.ts";
+import type { StatelessSymbolicContext } from "./symbolicContext.ts";
 import { replayShapeEnvEvents, ShapeEnvEvent, shapeEnvCheckStateEqual, type ShapeEventName } from "./shapeEvents.ts";
 
 let withoutDataDepth = 0;
@@ -43,6 +47,17 @@ export interface SessionInput {
   readonly value: Tensor | TensorMeta | Val;
   /** What the user said of each dimension; static without it. A number has one, for itself. */
   readonly dims?: readonly DimSpec[];
+  /** What becomes of its sizes and strides; as {@link dims} say without it. What `dims` say of a size holds besides. */
+  readonly symbolicContext?: StatelessSymbolicContext;
+}
+
+/** What else is said of a session. */
+export interface SessionOptions {
+  /**
+   * Whether conditions on inputs that are more than bounds and equalities are asserted by the program, and not refused where they
+   * contradict what was said of sizes: `prefer_deferred_runtime_asserts_over_guards`.
+   */
+  readonly preferDeferredRuntimeAssertsOverGuards?: boolean;
 }
 
 /** A condition on unbacked symbols, which the program has to assert. */
@@ -80,25 +95,29 @@ export class ShapeSession implements Disposable {
   /** What is known of each input, with symbols in the place of dynamic sizes. */
   readonly values: readonly Val[];
   #engine: EngineShapes;
+  readonly #symbols: InputSymbols;
+  /** Whether guards are to be assertions. The engine is then told of named dimensions at the end only. */
+  readonly #isDeferring: boolean;
+  #strict: EngineShapes | undefined;
   readonly #events: ShapeEnvEvent[] = [];
   #isFrozen = false;
   /** Whether a call that would guard or assert something is refused now. */
   #isWatched = false;
 
   /** @throws {@link ExportError} where an example is not what is said of it. */
-  constructor(inputs: readonly SessionInput[]) {
+  constructor(inputs: readonly SessionInput[], options: SessionOptions = {}) {
     checkList("ShapeSession", "inputs", inputs);
+    checkOptions("ShapeSession", options, ["preferDeferredRuntimeAssertsOverGuards"]);
     const known = inputs.map(({ value }) => knownOf(value) as TensorMeta | Val);
-    const said = inputs.map(({ source, dims = [] }) => ({ source, dims: dims.map(specJson) }));
-    const noted = inputs.map((it, at): SessionInput => ({ ...it, value: known[at] as TensorMeta | Val }));
-    this.#events.push(new ShapeEnvEvent("ShapeSession", [noted], () => new ShapeSession(noted)));
-    this.#engine = new EngineShapes(known, said);
-    const found = this.#engine.values();
-    this.values = known.map((value, at) => {
-      const symbolic = found[at];
-      if (!(value instanceof TensorMeta && symbolic instanceof TensorMeta)) return symbolic as Val;
-      return new TensorMeta({ ...value, sizes: symbolic.sizes, strides: symbolic.strides });
-    });
+    const noted = inputs.map((it, at) => ({ ...it, value: known[at] as TensorMeta | Val }));
+    this.#events.push(new ShapeEnvEvent("ShapeSession", [noted], () => new ShapeSession(noted, options)));
+    this.#symbols = new InputSymbols(noted);
+    this.#isDeferring = options.preferDeferredRuntimeAssertsOverGuards ?? false;
+    // It refuses examples that are not what is said of them.
+    if (this.#isDeferring) this.#strictly();
+    this.#engine = this.#begin(this.#isDeferring);
+    this.values = this.#symbols.resolve(this.#engine);
+    if (this.#isDeferring) this.#holdBounds();
   }
 
   /**
@@ -155,6 +174,30 @@ export class ShapeSession implements Disposable {
     if (condition === false) throw fxError("AssertionFailed", message ?? "Expected cond to be True, but got False");
     checkExpression("ShapeSession.check", condition);
     this.#noted("check", [condition, message, place], () => this.#engine.check(condition, message, place));
+  }
+
+  /**
+   * The values that an expression may have, by the ranges of its symbols: `bound_sympy`. No guard is made.
+   *
+   * @example
+   * ```ts
+   * shapes.boundSympy(shapes.call("operator.mul", [n, 2]) as SymExpr); // { min: 4, max: undefined }
+   * ```
+   */
+  boundSympy(expr: SymInt): DimBounds {
+    if (!(expr instanceof SymExpr)) return { min: Number(expr), max: Number(expr) };
+    checkGiven("ShapeSession.boundSympy", kindOfExpression(expr) === "int", "an expression of ints");
+    const [first, ...others] = this.#events as [ShapeEnvEvent, ...ShapeEnvEvent[]];
+    // What names say of dimensions is compared at the end, and may be wrong by now.
+    using session = new ShapeSession(first.args[0] as readonly SessionInput[], {
+      preferDeferredRuntimeAssertsOverGuards: true,
+    });
+    for (const it of others) it.run(session);
+    const symbol = session.createUnbackedSymint();
+    session.#engine.require("operator.eq", [symbol, expr]);
+    const [, , min = null, max = null] =
+      session.#engine.finish().ranges.find(([text]) => text === String(symbol)) ?? [];
+    return { ...(min !== null && { min }), ...(max !== null && { max }) };
   }
 
   /** What was asked of the session, so that {@link replayShapeEnvEvents} can ask it again. */
@@ -247,7 +290,13 @@ export class ShapeSession implements Disposable {
    */
   finish(): SessionResult {
     const engine = this.#engine;
-    const { ranges, guards, assertions } = engine.finish();
+    const strict = this.#isDeferring ? this.#strictly() : undefined;
+    const { ranges, guards, assertions } =
+      strict === undefined ? engine.finish() : deferGuards(engine, strict, this.#symbols.sources(engine));
+    const replaced = (expr: SymExpr): SymInt => {
+      const res = engine.replace([expr])[0] as SymInt;
+      return strict === undefined ? res : (strict.replace([res])[0] as SymInt);
+    };
     return {
       rangeConstraints: new Map(
         ranges.map(([text, srepr, min, max]) => {
@@ -266,12 +315,44 @@ export class ShapeSession implements Disposable {
         ),
         asserts: assertions.map(([text]) => text),
       },
-      replace: (expr) => (expr instanceof SymExpr ? (engine.replace([expr])[0] as SymInt) : expr),
+      replace: (expr) => (expr instanceof SymExpr ? replaced(expr) : expr),
     };
   }
 
   [Symbol.dispose](): void {
     this.#engine[Symbol.dispose]();
+    this.#strict?.[Symbol.dispose]();
+  }
+
+  /** A session of the engine of the same inputs; with `isRelaxed` it knows nothing of names and bounds of dimensions. */
+  #begin(isRelaxed: boolean): EngineShapes {
+    const { values, said } = this.#symbols;
+    const of = (spec: DimSpec): DimSpec => (isRelaxed && spec instanceof DimVar ? Dim.AUTO : spec);
+    return new EngineShapes(
+      values,
+      said.map(({ source, dims }) => ({ source, dims: dims.map((it) => specJson(of(it))) })),
+    );
+  }
+
+  /** A session that knows what was said of dimensions, and nothing of what became of them. */
+  #strictly(): EngineShapes {
+    this.#strict?.[Symbol.dispose]();
+    this.#strict = this.#begin(false);
+    this.#symbols.resolve(this.#strict);
+    return this.#strict;
+  }
+
+  /** Says the bounds of named dimensions, which the engine knows by them otherwise. */
+  #holdBounds(): void {
+    for (const [at, { dims }] of this.#symbols.said.entries()) {
+      for (const [dim, spec] of dims.entries()) {
+        const size = (this.values[at] as TensorMeta).sizes[dim];
+        if (!(spec instanceof DimVar && size instanceof SymExpr)) continue;
+        const { min, max } = spec;
+        this.#engine.require("operator.ge", [size, min]);
+        if (max !== undefined) this.#engine.require("operator.le", [size, max]);
+      }
+    }
   }
 
   /** Asks the engine, and notes that; what it refuses is not noted. */
@@ -363,9 +444,6 @@ interface Added {
   readonly symbols: boolean;
 }
 
-/** Whether a range is that of a number that only data tells. */
-const isData = ([text]: EngineShapeResult["ranges"][number]): boolean => /\b(?:u|zuf)\d/.test(text);
-
 /** What a session of the engine holds its inputs and the data to. */
 class Commitments {
   readonly #guards: string;
@@ -376,9 +454,9 @@ class Commitments {
   constructor(engine: EngineShapes) {
     const end = endOf(engine);
     const { guards = end, ranges = [], assertions = [] } = typeof end === "string" ? {} : end;
-    this.#guards = JSON.stringify([guards, ranges.filter((it) => !isData(it))]);
+    this.#guards = JSON.stringify([guards, ranges.filter(([text]) => !isData(text))]);
     this.#asserts = JSON.stringify(assertions);
-    this.#data = new Map(ranges.filter(isData).map((it) => [it[0], JSON.stringify(it)]));
+    this.#data = new Map(ranges.filter(([text]) => isData(text)).map((it) => [it[0], JSON.stringify(it)]));
   }
 
   /** What a later state of the session has besides; undefined where that is nothing. */
@@ -410,6 +488,7 @@ function bounds({ min, max }: DimVar | DimHint): object {
 
 /** What was said of a dimension, as the engine reads it. */
 function specJson(spec: DimSpec): object | number | null {
+  if (spec instanceof DimHint && spec.kind === "UNBACKED") return null;
   if (spec instanceof DimHint) return { hint: spec.kind, ...bounds(spec) };
   if (!(spec instanceof DimVar)) return spec;
   const { root = spec, factor, offset } = spec;
