@@ -19,7 +19,7 @@ import { isVal, SymExpr, TensorMeta, type Val } from "../graph/val.ts";
 import { Module } from "../nn/module.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { isProxy, META_MEMBERS, proxyOf, type TracedValue } from "../trace/proxy.ts";
+import { isProxy, META_MEMBERS, nodeOf, proxyOf, tell, type TracedValue } from "../trace/proxy.ts";
 import { Tracer, type TracerOptions } from "../trace/tracer.ts";
 import { GraphAppendingTracer } from "../trace/tracerBase.ts";
 import { propagateThroughLeaves } from "./leafGraphs.ts";
@@ -74,6 +74,31 @@ export class MetaTracer extends Tracer {
   override proxy(node: Node): TracedValue {
     checkGiven("proxy", isNode(node), "a Node");
     return proxyOf(node, this, shapeOf(node.meta.get("val")) ?? "untold", META_MEMBERS);
+  }
+
+  /**
+   * Says what a value is, of which nothing or something else is known: `MetaProxy.install_tensor_meta`. Its members tell it from here on,
+   * and what is computed of it is known.
+   *
+   * @example
+   * ```ts
+   * const tracer = new MetaTracer();
+   * const gm = symbolicTrace((x: Tensor) => {
+   *   const y = mystery(x); // a function that was wrapped, of which nobody knows what it gives
+   *   tracer.installTensorMeta(y, torch.ones(2, 3));
+   *   return y.reshape([y.size(0), -1]);
+   * }, { tracer });
+   * ```
+   */
+  installTensorMeta(value: unknown, meta: Tensor | TensorMeta): void {
+    checkGiven("installTensorMeta", isProxy(value), "a value of this trace");
+    const traced = value as TracedValue;
+    checkGiven("installTensorMeta", isKnown(meta), "a tensor, or what is known of one");
+    const val = meta instanceof Tensor ? tensorVal(meta) : meta;
+    const known = shapeOf(val);
+    checkGiven("installTensorMeta", known !== undefined, "a tensor whose sizes are numbers");
+    nodeOf(traced).meta.set("val", val);
+    tell(traced, known as Tensor);
   }
 
   override pathOfModule(module: Module): string {

@@ -34,7 +34,7 @@ interface State {
   readonly root: TracedValue | undefined;
   readonly attribute: string;
   /** What is known of the value although it is traced: the shape of a parameter. `"untold"` refuses what it would tell. */
-  readonly known: Tensor | "untold" | undefined;
+  known: Tensor | "untold" | undefined;
   /** Which of its members that tells. */
   readonly members: ReadonlySet<string>;
 }
@@ -80,6 +80,11 @@ export function nodeOf(proxy: TracedValue): Node {
 export function standsForNull(proxy: TracedValue): boolean {
   const { node } = stateOf(proxy);
   return node === undefined || (node.op === "placeholder" && node.args.length > 0 && node.args[0] === null);
+}
+
+/** Says what a traced value is known to be, from here on. */
+export function tell(proxy: TracedValue, known: Tensor): void {
+  stateOf(proxy).known = known;
 }
 
 function stateOf(proxy: TracedValue): State {

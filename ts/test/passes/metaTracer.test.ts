@@ -101,3 +101,23 @@ test("a MetaProxy notes what its uses give", () => {
   expect(product instanceof MetaProxy && !(new Proxy(x) instanceof MetaProxy)).toBe(true);
   expect((product.node.meta.get("val") as TensorMeta).sizes).toEqual([2, 2]);
 });
+
+test("what nobody knows is installed", () => {
+  const tracer = new MetaTracer();
+  const gm = symbolicTrace(
+    (x: Tensor) => {
+      tracer.installTensorMeta(x, torch.ones(4, 3));
+      return x.size(0) === 4 ? x.relu().reshape([x.shape[1] as number, -1]) : x;
+    },
+    { tracer },
+  );
+  expect(gm.graph.nodes.map(({ target }) => target)).toEqual(["x", "relu", "reshape", "output"]);
+  const vals = gm.graph.nodes.map(({ meta }) => (meta.get("val") as TensorMeta | undefined)?.sizes);
+  expect(vals.slice(0, 3)).toEqual([
+    [4, 3],
+    [4, 3],
+    [3, 4],
+  ]);
+  const install = (value: unknown, meta: unknown) => () => new MetaTracer().installTensorMeta(value, meta as Tensor);
+  expect(install(torch.ones(2), torch.ones(2))).toThrow("a value of this trace");
+});
