@@ -182,16 +182,21 @@ class Batch {
     return new TensorMeta({ ...meta, sizes: sizes as SymInt[], strides: strides as SymInt[] });
   }
 
-  #example(at: number, example: number): unknown {
+  /** One example of an argument; with `isApart` in a storage of its own, from the first element on. */
+  #example(at: number, example: number, isApart: boolean): unknown {
     const dim = this.#dims[at];
-    return dim === null ? this.#leaves[at] : callOperator("aten.select", [this.#leaves[at], dim, example]);
+    if (dim === null) return this.#leaves[at];
+    const view = callOperator("aten.select", [this.#leaves[at], dim, example]);
+    return isApart ? callOperator("aten.clone", [view]) : view;
   }
 
   #oneByOne(f: (...leaves: unknown[]) => unknown, outDims: readonly (number | null)[], fn: ClosedFunction): unknown[] {
     if (this.count === 0) return (fn.results as readonly Node[]).map((it, at) => emptyOf(it, outDims[at] ?? null));
+    // Offsets into memory are those of an example by itself.
+    const isApart = Array.from(fn.graph.nodes).some(({ target }) => target.startsWith("torch.ops.aten.as_strided"));
     const rows = Array.from(
       { length: this.count },
-      (_, example) => treeFlatten(f(...this.#leaves.map((__, at) => this.#example(at, example))))[0],
+      (_, example) => treeFlatten(f(...this.#leaves.map((__, at) => this.#example(at, example, isApart))))[0],
     );
     return (rows[0] ?? []).map((first, at) =>
       outDims[at] === null ? first : callOperator("aten.stack", [rows.map((row) => row[at]), outDims[at]]),
@@ -267,7 +272,10 @@ function isDrawn({ target, args, kwargs }: Node): boolean {
   const schema = schemasOf(packet).find((it) => (it.overload || "default") === overload);
   return !(schema?.parameters ?? []).some(({ key, default: fallback }, at) => {
     const value = args[at] ?? kwargs[key] ?? fallback;
-    return /^train(?:ing)?$/.test(key) ? value === false : /^(?:p|dropout|dropout_p)$/.test(key) && Number(value) === 0;
+    if (/^train(?:ing)?$/.test(key)) return value === false;
+    if (!/^(?:p|dropout|dropout_p)$/.test(key)) return false;
+    // Where everything is dropped, nothing has to be drawn.
+    return Number(value) === 0 || (Number(value) === 1 && /^(?:feature_)?(?:alpha_)?dropout_?$/.test(packet));
   });
 }
 

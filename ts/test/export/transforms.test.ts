@@ -151,6 +151,21 @@ describe("gradients", () => {
 });
 
 describe("vmap", () => {
+  test("counts offsets into memory from each example on", () => {
+    const rows = torch.arange(6).reshape([2, 3]);
+    const ends = func.vmap((it: Tensor) => it.asStrided([2], [1], 1))(rows) as Tensor;
+    expect(ends.toArray()).toEqual([
+      [1, 2],
+      [4, 5],
+    ]);
+  });
+
+  test("draws nothing where everything is dropped", () => {
+    const dropped = func.vmap((it: Tensor) => F.dropout(it, 1))(ones(3)) as Tensor;
+    expect(dropped.toArray()).toEqual([0, 0, 0]);
+    expect(() => func.vmap((it: Tensor) => F.dropout(it, 0.5))(ones(3))).toThrow("called random operation");
+  });
+
   test("examples without dimensions count as such for dtypes", () => {
     const double = torch.ones([3], { dtype: "float64" });
     const half = torch.ones([2, 2], { dtype: "float16" });
