@@ -31,6 +31,7 @@ import { moduleCases } from "./modules.mjs";
 import { nativeEngine } from "./native.mjs";
 import { opCases } from "./ops.mjs";
 import { programCases } from "./programs.mjs";
+import { transformCases } from "./transforms.mjs";
 import { wasmEngine } from "./wasm.mjs";
 
 /** @typedef {import("./engine.mjs").Result} Result */
@@ -49,6 +50,7 @@ const KINDS = {
   graphs: { cases: graphsOf, engines: ["ts", "rust"] },
   models: { cases: modelCases, engines: ["ts"] },
   modules: { cases: moduleCases, engines: ["ts"] },
+  transforms: { cases: transformCases, engines: ["ts"] },
 };
 
 /** @type {(dir: string, only: string | undefined, engine: Engine, way: import("./engine.mjs").Way, name: string) => AsyncGenerator<Result>} */

@@ -21,6 +21,7 @@ SOURCES = {
     "strides": "tests/oracle/gen_strides.py",
     "out": "tests/oracle/gen_out.py",
     "gradients": "tests/oracle/gen_gradients.py",
+    "transforms": "tests/oracle/gen_transforms.py",
     "joint": "tests/oracle/gen_joint.py",
     "dtypes": "tests/oracle/gen_dtypes.py",
     "autocast": "tests/oracle/gen_autocast_results.py",
@@ -57,6 +58,7 @@ def torch_version(path):
     if path.parent.name in (
         "opcases", "decompositions", "float8", "export", "files", "extensions", "numbers", "retraced", "degenerate",
         "normalize", "number-limits", "strides", "copied", "api", "fx", "operator-schemas", "ported", "make-fx",
+        "transforms",
     ):
         return "2.13.0+cu130"
     if path.parent.name in (
