@@ -1,7 +1,7 @@
 """What the rest of torch.fx.experimental and torch.export answers: `fixtures/fx/experimental.json`, and a program that calls an operator
 that writes on a copy: `fixtures/fx/functional.pt2`.
 
-`ts/test/export/shapeEnvironment.test.ts`, `ts/test/export/shapeSolving.test.ts`, `ts/test/passes/metaTracer.test.ts` and `ts/test/types/rules.test.ts` have the same programs in
+`ts/test/export/shapeEnvironment.test.ts`, `ts/test/export/shapeSolving.test.ts`, `ts/test/passes/metaTracer.test.ts`, `ts/test/plugin/assertions.test.ts` and `ts/test/types/rules.test.ts` have the same programs in
 TypeScript. Lines are graphs, answers and first lines of errors.
 
 usage: gen_experimental.py OUT.json FUNCTIONAL.pt2 (torch 2.13.0)
@@ -27,6 +27,7 @@ from torch.fx.experimental.meta_tracer import symbolic_trace as meta_symbolic_tr
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.recording import replay_shape_env_events
 from torch.fx.experimental.refinement_types import Equality
+from torch.fx.experimental.rewriter import RewritingTracer
 from torch.fx.experimental.symbolic_shapes import (
     CallMethodKey, ConvertIntKey, DimConstraints, DimDynamic, DivideByKey, ShapeEnv, StatelessSymbolicContext, bind_symbols,
     eval_guards, fx_placeholder_vals,
@@ -358,6 +359,16 @@ def deferred_guards(say):
     exported(x, x, dynamic, lambda x, y: (x.sin() if x.shape[0] * y.shape[0] != 5 else x, y))
     exported(x, x, named, lambda x, y: (x.sin() if x.shape[0] * y.shape[0] != 5 else x, y))
     exported(x, x, named, lambda x, y: (x.sin() if x.shape[0] % 2 == 0 else x, y))
+
+
+@case
+def assertions_of_python(say):
+    def summed(x):
+        assert x.sum() > 0, "a sum above zero"
+        assert x.min() > -9
+        return x.relu()
+
+    say(RewritingTracer().trace(summed))
 
 
 write(sys.argv[1])

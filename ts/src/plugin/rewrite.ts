@@ -346,11 +346,14 @@ class Rewriter {
       this.text.update(callee.start, callee.end, `${this.runtime}.$is`);
       return;
     }
-    if (asked !== undefined) return this.#wrap(first, asked === "$is" ? "$plain" : asked, text, asked === "$keys");
+    if (asked === "$test" && text.endsWith("assert"))
+      return this.#wrap(first, asked, text, { message: messageOf(node.arguments[1]) });
+    if (asked !== undefined)
+      return this.#wrap(first, asked === "$is" ? "$plain" : asked, text, { isAny: asked === "$keys" });
     if (node.type === "NewExpression" || callee.type !== "MemberExpression" || callee.object.type === "Super") return;
     const name = callee.computed || node.optional || callee.optional ? undefined : keyName(callee.property, false);
     if (name === undefined || callee.property.type === "PrivateIdentifier") return;
-    if (SELECTING.has(name)) this.#wrap(first, "$predicate", name, true);
+    if (SELECTING.has(name)) this.#wrap(first, "$predicate", name, { isAny: true });
     else if (KEEPING.has(name)) {
       if (!isPlain(callee.object, !this.#operators) && !isPlain(first, !this.#operators))
         this.#wrap(callee.object, "$holder", name);
@@ -373,11 +376,20 @@ class Rewriter {
     return ASKING.get(name);
   }
 
-  #wrap(node: AnyNode, method: string, construct: string, isAny = false): void {
-    if (isAny ? node.type === "Literal" : isPlain(node, this.#operators === false)) return;
+  /** Puts a look at a value around it; `isAny` says that what is plain is looked at as well. */
+  #wrap(
+    node: AnyNode,
+    method: string,
+    construct: string,
+    more: { isAny?: boolean; message?: string | undefined } = {},
+  ): void {
+    if (more.isAny === true ? node.type === "Literal" : isPlain(node, this.#operators === false)) return;
     const inner = node.type === "SequenceExpression" ? "(" : "";
+    const said = [construct, ...(more.message === undefined ? [] : [more.message])]
+      .map((it) => JSON.stringify(it))
+      .join(", ");
     this.text.appendRight(node.start, `${this.runtime}.${method}(${inner}`);
-    this.text.prependLeft(node.end, `${inner === "" ? "" : ")"}, ${JSON.stringify(construct)})`);
+    this.text.prependLeft(node.end, `${inner === "" ? "" : ")"}, ${said})`);
   }
 
   /** Whether comparing this tells what it is anyway: `typeof x === "string"`. */
@@ -439,6 +451,11 @@ function isReadOnly(node: AnyNode): boolean {
     default:
       return false;
   }
+}
+
+/** The message of an assertion, which the rewritten code says twice. */
+function messageOf(node: AnyNode | undefined): string | undefined {
+  return node?.type === "Literal" && typeof node.value === "string" ? node.value : undefined;
 }
 
 /** `x instanceof Proxy` asks whether something is being traced, which is what it says. */

@@ -78,9 +78,9 @@ const ASKED: ReadonlyMap<unknown, string> = new Map<unknown, string>([
 ]);
 
 class Checked {
-  /** The value, of which JavaScript is about to ask whether it is true. */
-  $test(value: unknown, construct: string): unknown {
-    if (isProxy(value)) return value.tracer.toBool(value, construct);
+  /** The value, of which JavaScript is about to ask whether it is true; an assertion has a message. */
+  $test(value: unknown, construct: string, message?: string): unknown {
+    if (isProxy(value)) return value.tracer.toBool(value, construct, message);
     if (isSymbolic(value)) return truthOf(value);
     if (isWithoutElements(value)) throw decided(construct);
     return value;

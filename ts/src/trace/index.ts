@@ -44,6 +44,7 @@ export {
   Tracer,
   type TracerOptions,
 } from "./tracer.ts";
+export { RewritingTracer } from "./rewritingTracer.ts";
 export { GraphAppendingTracer, Proxy, TracerBase } from "./tracerBase.ts";
 export type { VerifyInputs } from "./verify.ts";
 export type { TracedValue } from "./proxy.ts";

@@ -135,8 +135,8 @@ export abstract class TracerBase implements Recorder {
     });
   }
 
-  /** The truth of a traced value, for code that the build plugin has rewritten. */
-  toBool(_proxy: TracedValue, construct?: string): boolean {
+  /** The truth of a traced value, for code that the build plugin has rewritten; an assertion has a message. */
+  toBool(_proxy: TracedValue, construct?: string, _message?: string): boolean {
     const place = construct === undefined ? "" : `, as in \`${construct}\``;
     throw traceError(
       "TraceControlFlow",

@@ -53,6 +53,7 @@ const TESTS: [from: string, to: string][] = [
   ["switch (a) { case b(): c; }", 'switch ($plain(a, "switch")) { case $plain(b(), "case"): c; }'],
   ["let a; x = typeof a;", 'let a; x = typeof $plain(a, "typeof");'],
   ["x = a instanceof B;", 'x = $plain(a, "instanceof") instanceof B;'],
+  ['console.assert(a, "b");', 'console.assert($test(a, "console.assert", "b"), "b");'],
   ["x = Boolean(a);", 'x = Boolean($test(a, "Boolean"));'],
   ["x = Array.isArray(a);", 'x = Array.isArray($plain(a, "Array.isArray"));'],
   ["x = Object.is(a, b);", "x = $is(a, b);"],
