@@ -387,9 +387,11 @@ export {
 export {
   type InferenceRule,
   type RefinementRule,
+  type TransformationRule,
   registerAlgebraicExpressionsInferenceRule,
   registerInferenceRule,
   registerRefinementRule,
+  registerTransformationRule,
   type RuleTarget,
 } from "./types/rules.ts";
 export { GraphTypeChecker, inferSymbolicTypes, type InferSymbolicTypesOptions } from "./types/typeChecker.ts";

@@ -14,7 +14,7 @@ import { runPass } from "../rewrite/bridge.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
 import { checkOptions } from "../base/given.ts";
 import { moduleSpecs } from "./modules.ts";
-import { hasOwnRules, withoutOwnNodes } from "./rules.ts";
+import { hasOwnConstraints, hasOwnRules, type Ruled, withConstraints, withoutOwnNodes } from "./rules.ts";
 import { checkType, type TensorType } from "./tensorType.ts";
 
 export type { ConditionAnswer, ConstraintAnswer, SolverAnswer } from "../../../bindings/passes.ts";
@@ -66,12 +66,19 @@ export async function transformAllConstraintsWith(
 function constraintsOf(gm: GraphModule, options: ConstraintsOptions, answer: string | null): ConstraintAnswer {
   checkGraphModule("transformAllConstraints", gm);
   checkOptions("transformAllConstraints", options, ["require", "budget"]);
-  const places = new Map([...gm.graph.nodes].map((node, place) => [node, place]));
+  const { module: shown, copies } = shownOf(gm);
+  const copied = new Map([...shown.graph.nodes].map((node, place) => [node, place]));
+  const places = new Map([...gm.graph.nodes].map((node) => [node, copied.get(copies?.get(node) ?? node) as number]));
   const require = requirements(options.require ?? []).map(([node, type]) => [placeOf(places, node), String(type)]);
-  const call = { modules: moduleSpecs(gm), require, budget: options.budget ?? null, answer };
-  // Places of nodes are the same in the module without those of rules of one's own.
-  const shown = hasOwnRules(gm) ? withoutOwnNodes(gm).module : gm;
-  return runPass<ConstraintAnswer, GraphModule>(shown, "transform_all_constraints", { options: call }).answer;
+  const call = { modules: moduleSpecs(shown), require, budget: options.budget ?? null, answer };
+  const res = runPass<ConstraintAnswer, GraphModule>(shown, "transform_all_constraints", { options: call }).answer;
+  return { ...res, variables: Array.from(places.values(), (place) => res.variables[place] ?? null) };
+}
+
+/** The module that the engine makes constraints of: without nodes of rules of one's own, or with what these say. */
+function shownOf(gm: GraphModule): Pick<Ruled, "module"> & Partial<Ruled> {
+  if (hasOwnConstraints(gm)) return withConstraints(gm);
+  return hasOwnRules(gm) ? withoutOwnNodes(gm) : { module: gm };
 }
 
 /**

@@ -8,11 +8,14 @@
 import { fxError } from "../base/errors.ts";
 import { checkFunction, checkGiven } from "../base/given.ts";
 import { GraphModule } from "../fx/graphModule.ts";
+import { type Arg, argValue, isNode } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
 import { type NamedTarget, targetOf } from "../graph/target.ts";
 import { Module } from "../nn/module.ts";
 import * as nn from "../nn/index.ts";
+import type { Inputs } from "../trace/inputs.ts";
+import { type Traceable, Tracer } from "../trace/tracer.ts";
 import { checkType, type GradualType, type TensorDim, TensorType } from "./tensorType.ts";
 import { reify, unify, Var } from "./unification.ts";
 
@@ -51,6 +54,7 @@ const KNOWN: Readonly<Record<"inference" | "refinement" | "algebraic", ReadonlyS
 const inference = new Map<unknown, InferenceRule>();
 const refinement = new Map<unknown, RefinementRule>();
 const algebraic = new Map<unknown, InferenceRule>();
+const transformation = new Map<unknown, TransformationRule>();
 
 /**
  * A rule for {@link GraphTypeChecker}: `register_inference_rule`. In constraints the nodes that it is for are unknowns of the type
@@ -91,6 +95,24 @@ export function registerAlgebraicExpressionsInferenceRule(target: RuleTarget, ru
   register("registerAlgebraicExpressionsInferenceRule", algebraic, KNOWN.algebraic, target, rule);
 }
 
+/** Does to shapes what a function does, in terms of functions that constraints are known of. */
+export type TransformationRule = (...args: never[]) => unknown;
+
+/**
+ * What a function asks of shapes, for {@link transformAllConstraints}: `register_transformation_rule`. PyTorch's rule turns a constraint of
+ * one's own into others; here a function is written in terms of those that have constraints, which stand in its place. It is given the
+ * arguments of the node, and traced.
+ *
+ * @example
+ * ```ts
+ * const fused = wrap((x: Tensor) => …, "my.fused");
+ * registerTransformationRule(fused, (x: Tensor) => torch.flatten(x, 1));
+ * ```
+ */
+export function registerTransformationRule(target: RuleTarget, rule: TransformationRule): void {
+  register("registerTransformationRule", transformation, KNOWN.inference, target, rule);
+}
+
 function register<T>(
   what: string,
   rules: Map<unknown, T>,
@@ -123,6 +145,24 @@ export function hasOwnRules(gm: GraphModule): boolean {
 export function withoutOwnNodes(gm: GraphModule): Ruled {
   const steps = new Steps(gm);
   for (const node of gm.graph.nodes) steps.add(node);
+  return steps;
+}
+
+/** Whether a node of this graph is written in terms of others in constraints. */
+export function hasOwnConstraints(gm: GraphModule): boolean {
+  return (
+    transformation.size > 0 && Array.from(gm.graph.nodes).some((it) => ruleOf(transformation, gm, it) !== undefined)
+  );
+}
+
+/** {@link withoutOwnNodes}, where nodes that are written in terms of others are these. */
+export function withConstraints(gm: GraphModule): Ruled {
+  const steps = new Steps(gm);
+  for (const node of gm.graph.nodes) {
+    const rule = ruleOf(transformation, gm, node);
+    if (rule === undefined) steps.add(node);
+    else steps.inline(node, rule);
+  }
   return steps;
 }
 
@@ -188,6 +228,53 @@ class Steps implements Ruled {
     copy.type = node.type;
     this.copies.set(node, copy);
   }
+
+  /** Puts what a rule does in the place of a node. */
+  inline(node: Node, rule: TransformationRule): void {
+    if (Object.keys(node.kwargs).length > 0) {
+      throw fxError("NotImplemented", `the rule of %${node.name} takes arguments by their places`, { node: node.name });
+    }
+    const tracer = new RuleTracer(node.args);
+    const graph = tracer.trace(rule as Traceable);
+    const inner = new Map(tracer.inputs.map(([input, arg]) => [input, this.copies.get(arg) as Node]));
+    const result = resultOf(graph, node);
+    for (const it of graph.nodes) {
+      if (it.op === "placeholder" || it.op === "output") continue;
+      const copy = this.module.graph.nodeCopy(it, (arg) => inner.get(arg) as Node);
+      if (it === result) copy.type = node.type;
+      inner.set(it, copy);
+    }
+    this.copies.set(node, inner.get(result) as Node);
+  }
+}
+
+/** Traces a rule with the arguments of a call: nodes are inputs, and everything else is as it is. */
+class RuleTracer extends Tracer {
+  /** The inputs with the nodes that they stand for. */
+  readonly inputs: (readonly [input: Node, arg: Node])[] = [];
+  readonly #args: readonly Arg[];
+
+  constructor(args: readonly Arg[]) {
+    super();
+    this.#args = args;
+  }
+
+  protected override createInputs(): Inputs {
+    const values = this.#args.map((it, at): unknown => {
+      if (!isNode(it)) return argValue(it, () => undefined);
+      const input = this.createProxy("placeholder", `arg_${at}`, [], {});
+      this.inputs.push([input.node, it]);
+      return input;
+    });
+    return { run: (fn) => fn(...values), finish: () => {} };
+  }
+}
+
+/** The node that a rule gives for a call. */
+function resultOf(graph: Graph, node: Node): Node {
+  const result = graph.outputNode()?.args[0];
+  if (isNode(result)) return result;
+  throw fxError("GraphInvalid", `the rule of %${node.name} gives no tensor`, { node: node.name });
 }
 
 function copyTypes({ copies }: Ruled): void {

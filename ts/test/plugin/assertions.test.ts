@@ -1,6 +1,7 @@
 /**
  * Assertions that are recorded, and what PyTorch 2.13 records: `tests/oracle/gen_experimental.py` has the same program.
  */
+// oxlint-disable unicorn/consistent-function-scoping -- each function is read by itself
 import { runInThisContext } from "node:vm";
 import { expect, test } from "vitest";
 import { RewritingTracer, symbolicTrace, type Tensor, type Traceable, Tracer } from "../../src/index.ts";
@@ -46,6 +47,7 @@ test("other tracers refuse them, and this one other decisions", () => {
   const decides = (x: Tensor): Tensor => ((__tracefx.$test(x, "if") as boolean) ? x.sin() : x);
   expect(traced(decides, new RewritingTracer())).toThrow("as in `if`");
   const plain = (x: Tensor): Tensor => {
+    // oxlint-disable-next-line no-console -- this is what is asked of the tracer
     console.assert(x as never, "seen by no plugin");
     return x;
   };

@@ -14,6 +14,7 @@ import {
   registerAlgebraicExpressionsInferenceRule,
   registerInferenceRule,
   registerRefinementRule,
+  registerTransformationRule,
   symbolicTrace,
   type Tensor,
   type TensorDim,
@@ -147,3 +148,27 @@ test("nothing stands for a rule that there is", () => {
   expect(refused(() => registerRefinementRule(torch.flatten, () => []))).toContain("registered already");
   expect(refused(() => registerAlgebraicExpressionsInferenceRule(nn.Conv2d, dyn))).toContain("registered already");
 });
+
+test("a function is written in terms of those that have constraints", () => {
+  const flattened = wrap((x: Tensor, from: number) => torch.flatten(x, from), "rules_test.flattened");
+  const traced = (): GraphModule => symbolicTrace((x: Tensor, y: Tensor) => torch.add(flattened(x, 1), y));
+  const [x, y] = [new TensorType([2, 3, 4]), new TensorType([2, 12])];
+  const asked = (gm: GraphModule, second: TensorType): string => {
+    for (const [at, node] of gm.graph.findNodes({ op: "placeholder" }).entries())
+      node.type = String(at === 0 ? x : second);
+    return transformAllConstraints(gm).answer.verdict;
+  };
+  registerTransformationRule(flattened, (it: Tensor, from: number) => torch.flatten(it, from));
+  const gm = traced();
+  expect([asked(gm, y), asked(gm, new TensorType([2, 7]))]).toEqual(["sat", "unsat"]);
+  const { variables, answer } = transformAllConstraints(typedAs(gm, x, y));
+  const flat = gm.graph.nodes.map((it) => it.target).indexOf("rules_test.flattened");
+  expect(answer.types[variables[flat] as string]).toBe(String(y));
+  expect(variables).toHaveLength([...gm.graph.nodes].length);
+  expect(() => registerTransformationRule(flattened, (it: Tensor) => it)).toThrow("a rule is registered already");
+});
+
+function typedAs(gm: GraphModule, ...ofInputs: TensorType[]): GraphModule {
+  for (const [at, node] of gm.graph.findNodes({ op: "placeholder" }).entries()) node.type = String(ofInputs[at]);
+  return gm;
+}
