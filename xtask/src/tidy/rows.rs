@@ -22,6 +22,7 @@ const ROWS: &[(&str, u8)] = &[
     ("compile", 4),
     ("gpu", 4),
     ("export", 5),
+    ("onnx", 6),
     ("wire", 6),
     ("pt2", 6),
     ("cpu", 6),

@@ -1,0 +1,6 @@
+//! Programs as ONNX models: what they consist of, what is refused, and that each translation does its part.
+
+mod calls;
+mod control;
+mod models;
+mod programs;
