@@ -25,6 +25,7 @@ export const VERBS: readonly Verb[] = [
   { name: "explain", files: ["FILE"], optional: [], options: ["inputs", "precision", "device"], required: ["inputs"] },
   { name: "profile", files: ["FILE"], optional: [], options: ["inputs", "precision", "device", "repeat", "trace"], required: ["inputs"] },
   { name: "convert", files: ["INPUT", "OUTPUT"], optional: [], options: ["decompose", "to"], required: [] },
+  { name: "onnx", files: ["INPUT", "OUTPUT"], optional: [], options: [], required: [] },
   { name: "compile", files: ["INPUT", "OUTPUT"], optional: [], options: ["inputs", "precision"], required: [] },
   { name: "joint", files: ["INPUT", "OUTPUT"], optional: [], options: ["loss-index", "to"], required: [] },
   { name: "explore", files: ["FILE"], optional: ["OTHER"], options: ["port"], required: [] },
@@ -63,6 +64,7 @@ Verbs:
   explain FILE          shows the steps that a run of the program is compiled to
   profile FILE          runs the program, and shows how long each step takes
   convert INPUT OUTPUT  writes the program as an archive of PyTorch (.pt2) or in the byte format of tracefx (.fxg)
+  onnx INPUT OUTPUT     writes the program as an ONNX model, in terms of core operators where it has others; of the native command alone
   compile INPUT OUTPUT  writes the program with a plan for the sizes of its inputs, which \`tracefx/runtime\` runs without the engine (.fxg)
   joint INPUT OUTPUT    writes the joint program of a loss and its gradients, which a training step runs
   explore FILE [OTHER]  shows the program in a browser, or how two differ; of npx tracefx alone: it serves a page to this machine until it is stopped

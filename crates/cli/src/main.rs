@@ -122,6 +122,7 @@ fn execute(line: &CommandLine) -> Result<String> {
             let format = format_of(line)?;
             converted(line, &opened(line, file, &limits)?, format)
         }
+        "onnx" => onnx(line, file, &limits),
         "compile" => compile(line, file, &limits),
         "joint" => {
             let format = format_of(line)?;
@@ -191,6 +192,28 @@ fn converted(line: &CommandLine, program: &ExportedProgram, format: Format) -> R
         json!({ "to": format.name(), "bytes": n_bytes }).to_string()
     } else {
         format!("{} → {} ({n_bytes} bytes)", input.display(), output.display())
+    })
+}
+
+/// Writes the program as an ONNX model.
+fn onnx(line: &CommandLine, input: &Path, limits: &Limits) -> Result<String> {
+    let library = Library::extended();
+    let program = library.open_file(input, limits)?;
+    let options = tracefx_onnx::Options::default();
+    let model = match tracefx_onnx::to_onnx(&program, &options) {
+        Err(problem) if !tracefx_onnx::is_translated(&program) => {
+            // Where decomposing is refused, the operators that lack a translation say more.
+            let core = program.run_decompositions(&library.decompositions()).map_err(|_| problem)?;
+            tracefx_onnx::to_onnx(&core, &options)?
+        }
+        model => model?,
+    };
+    let output = Path::new(&line.files[1]);
+    write(output, &model)?;
+    Ok(if line.has("json") {
+        json!({ "to": "onnx", "bytes": model.len(), "opset": tracefx_onnx::OPSET }).to_string()
+    } else {
+        format!("{} → {} ({} bytes, opset {})", input.display(), output.display(), model.len(), tracefx_onnx::OPSET)
     })
 }
 

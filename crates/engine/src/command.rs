@@ -81,6 +81,14 @@ pub const VERBS: &[Verb] = &[
         about: "writes the program as an archive of PyTorch (.pt2) or in the byte format of tracefx (.fxg)",
     },
     Verb {
+        name: "onnx",
+        files: &["INPUT", "OUTPUT"],
+        optional: &[],
+        options: &[],
+        required: &[],
+        about: "writes the program as an ONNX model, in terms of core operators where it has others; of the native command alone",
+    },
+    Verb {
         name: "compile",
         files: &["INPUT", "OUTPUT"],
         optional: &[],

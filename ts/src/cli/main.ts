@@ -63,6 +63,8 @@ async function execute(line: CommandLine): Promise<string> {
         format,
       );
     }
+    case "onnx":
+      throw new CommandLineError("onnx is of the native command alone");
     case "explore": {
       if (line.options.has("limit")) throw new CommandLineError("explore has no limits: the browser opens the files");
       const { url } = await serveExplorer(line.files, numberOf(line, "port", 0, 0, 65_535));

@@ -50,6 +50,24 @@ fn inspect_tells_what_is_missing() {
 }
 
 #[test]
+fn onnx_writes_a_model_of_what_is_put_in_terms_of_core_operators() {
+    let (file, model) = (fixture("digits_cnn/model.pt2"), scratch("digits.onnx"));
+    let told: serde_json::Value =
+        serde_json::from_str(&stdout(&["onnx", text(&file), text(&model), "--json"])).unwrap();
+    let bytes = fs::read(&model).unwrap();
+    assert_eq!((told["bytes"].as_u64(), &told["opset"]), (Some(bytes.len() as u64), &20.into()));
+    // Its first field is the version of the format.
+    assert_eq!(bytes[..2], [0x08, 9]);
+    fs::remove_file(&model).unwrap();
+    let missing = fixture("linalg_ops__core/model.pt2");
+    let output = tracefx(&["onnx", text(&missing), text(&model), "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let told: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!(told["error"]["name"], "NotImplemented");
+    assert!(told["error"]["message"].as_str().unwrap().contains("aten._linalg_eigh.default"), "{told}");
+}
+
+#[test]
 fn a_converted_program_runs_as_the_original_does() {
     let (file, inputs) = (fixture("digits_cnn/model.pt2"), fixture("digits_cnn/inputs.safetensors"));
     let (converted, first, second) = (scratch("a.fxg"), scratch("1.safetensors"), scratch("2.safetensors"));
