@@ -55,6 +55,7 @@ impl Drop for Shared {
         match self.take() {
             Blocks::Own(own) => recycle::give(own),
             Blocks::Lent(lent) => recycle::give(Arc::into_inner(lent).unwrap_or_default()),
+            Blocks::Foreign(_) => {}
         }
     }
 }
@@ -64,27 +65,41 @@ enum Blocks {
     Own(Vec<Block>),
     /// Lazy clones look at them as well, or did, so that nobody may write to them.
     Lent(Arc<Vec<Block>>),
+    /// They are somebody else's, such as an array of Python's, and are read alone.
+    Foreign(Arc<Owner>),
 }
 
+/// Who has bytes that are not of the engine's memory.
+type Owner = dyn AsRef<[u8]> + Send + Sync;
+
 impl Blocks {
-    fn get(&self) -> &[Block] {
+    /// The bytes, and what fills the last block.
+    fn bytes(&self) -> &[u8] {
         match self {
-            Blocks::Own(own) => own,
-            Blocks::Lent(lent) => lent,
+            Blocks::Own(own) => bytemuck::cast_slice(own),
+            Blocks::Lent(lent) => bytemuck::cast_slice(lent),
+            Blocks::Foreign(owner) => (**owner).as_ref(),
         }
     }
 
     /// The bytes for as long as nobody writes to them.
-    fn lend(&mut self) -> Arc<Vec<Block>> {
-        let lent = match std::mem::replace(self, Blocks::Own(Vec::new())) {
-            Blocks::Own(own) => Arc::new(own),
-            Blocks::Lent(lent) => lent,
-        };
-        *self = Blocks::Lent(Arc::clone(&lent));
-        lent
+    fn lend(&mut self) -> Self {
+        if let Blocks::Own(own) = self {
+            *self = Blocks::Lent(Arc::new(std::mem::take(own)));
+        }
+        self.lent().expect("bytes that are not its own alone are lent")
     }
 
-    /// The bytes to be written to: a copy where lazy clones look at them, with room for `n_blocks`.
+    /// The same, where they are lent already.
+    fn lent(&self) -> Option<Self> {
+        match self {
+            Blocks::Own(_) => None,
+            Blocks::Lent(lent) => Some(Blocks::Lent(Arc::clone(lent))),
+            Blocks::Foreign(owner) => Some(Blocks::Foreign(Arc::clone(owner))),
+        }
+    }
+
+    /// The bytes to be written to: a copy where others look at them, with room for `n_blocks`.
     fn materialize(&mut self, n_blocks: usize) -> Result<&mut Vec<Block>> {
         if let Blocks::Lent(lent) = self {
             let own = match Arc::get_mut(lent) {
@@ -100,13 +115,19 @@ impl Blocks {
             };
             *self = Blocks::Own(own);
         }
+        if let Blocks::Foreign(owner) = self {
+            let copy = Storage::from_bytes((**owner).as_ref())?;
+            *self = copy.replace(Blocks::Own(Vec::new()), 0).0;
+        }
         Ok(self.own())
     }
 
     fn own(&mut self) -> &mut Vec<Block> {
         match self {
             Blocks::Own(own) => own,
-            Blocks::Lent(_) => unreachable!("the bytes are materialized before they are written to"),
+            Blocks::Lent(_) | Blocks::Foreign(_) => {
+                unreachable!("the bytes are materialized before they are written to")
+            }
         }
     }
 }
@@ -170,6 +191,30 @@ impl Storage {
         Ok(storage)
     }
 
+    /// A storage of bytes that are somebody else's, such as a mapped file or an array of another library. They are read where they
+    /// are, and let go with the last storage that looks at them; who writes to the storage writes to a copy. Bytes that do not begin
+    /// at a multiple of 16 are copied at once.
+    ///
+    /// ```
+    /// use tracefx_core::{DType, Storage, Tensor};
+    ///
+    /// let mapped: &'static [u8] = &[1, 2, 3, 4];
+    /// let tensor = Tensor::view_of(Storage::from_owner(mapped)?, DType::UInt8, &[2, 2], &[1, 2], 0)?;
+    /// assert_eq!(tensor.to_vec::<u8>()?, [1, 3, 2, 4]);
+    /// # Ok::<(), tracefx_core::Diagnostic>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `OutOfMemory` when there is no room for that copy.
+    pub fn from_owner(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Result<Self> {
+        let bytes = owner.as_ref();
+        let len = bytes.len();
+        if !bytes.as_ptr().addr().is_multiple_of(align_of::<Block>()) {
+            return Self::from_bytes(bytes);
+        }
+        Ok(Self::with(Blocks::Foreign(Arc::new(owner)), len))
+    }
+
     /// The number of bytes.
     pub fn len(&self) -> usize {
         self.0.len.load(Ordering::Acquire)
@@ -193,7 +238,7 @@ impl Storage {
     pub fn grow(&self, len: usize) -> Result<()> {
         let mut guard = self.0.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         let n_blocks = len.div_ceil(16);
-        if n_blocks > guard.get().len() {
+        if len > guard.bytes().len() {
             let blocks = guard.materialize(n_blocks)?;
             allocate::resize(blocks, n_blocks, bytemuck::Zeroable::zeroed())?;
         }
@@ -237,10 +282,8 @@ impl Storage {
 
     /// The bytes for as long as nobody writes to them, and how many they are, where they are lent already.
     fn lent(&self) -> Option<(Blocks, usize)> {
-        match &*self.0.blocks.read().unwrap_or_else(|poisoned| poisoned.into_inner()) {
-            Blocks::Lent(lent) => Some((Blocks::Lent(Arc::clone(lent)), self.len())),
-            Blocks::Own(_) => None,
-        }
+        let blocks = self.0.blocks.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        blocks.lent().map(|it| (it, self.len()))
     }
 
     /// As [`Storage::lend`]; a copy where somebody holds a guard, who may wait for this thread.
@@ -256,7 +299,7 @@ impl Storage {
                 return Ok(copy.replace(Blocks::Own(Vec::new()), 0));
             }
         };
-        Ok((Blocks::Lent(guard.lend()), self.len()))
+        Ok((guard.lend(), self.len()))
     }
 
     /// The bytes for as long as nobody writes to them, and how many they are.
@@ -265,7 +308,7 @@ impl Storage {
             return lent;
         }
         let mut guard = self.0.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        (Blocks::Lent(guard.lend()), self.len())
+        (guard.lend(), self.len())
     }
 
     /// Whether both handles are of the same bytes.
@@ -301,7 +344,7 @@ impl Storage {
 impl StorageRead<'_> {
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
-        &bytemuck::cast_slice(self.guard.get())[..self.len]
+        &self.guard.bytes()[..self.len]
     }
 
     /// The bytes as elements; a last partial element is left out.
@@ -391,5 +434,42 @@ mod tests {
         let third = first.lazy_clone();
         third.grow(16).unwrap();
         assert_eq!((first.len(), third.read().bytes()), (5, &[&[7; 5][..], &[0; 11]].concat()[..]));
+    }
+
+    /// Who has bytes at a multiple of 16.
+    #[repr(align(16))]
+    struct Lender([u8; 64]);
+
+    struct Handle(Arc<Lender>);
+
+    impl AsRef<[u8]> for Handle {
+        fn as_ref(&self) -> &[u8] {
+            &self.0.0[..40]
+        }
+    }
+
+    #[test]
+    fn bytes_of_others_are_read_where_they_are_and_written_to_in_a_copy() {
+        let address = |it: &Storage| it.read().bytes().as_ptr();
+        let lender = Arc::new(Lender([7; 64]));
+        let first = Storage::from_owner(Handle(Arc::clone(&lender))).unwrap();
+        let second = first.lazy_clone();
+        first.grow(40).unwrap();
+        assert_eq!([address(&first), address(&second)], [lender.0.as_ptr(); 2]);
+        let version = first.version();
+        first.write().unwrap().bytes_mut()[39] = 1;
+        first.grow(50).unwrap();
+        assert_eq!(first.read().bytes(), [&[7; 39][..], &[1], &[0; 10]].concat());
+        assert!(first.version() > version && lender.0 == [7; 64] && address(&second) == lender.0.as_ptr());
+        drop(second);
+        assert_eq!(Arc::strong_count(&lender), 1, "who lent the bytes has them back");
+    }
+
+    #[test]
+    fn bytes_of_others_that_are_not_aligned_are_copied() {
+        static BYTES: Lender = Lender([5; 64]);
+        let storage = Storage::from_owner(&BYTES.0[1..]).unwrap();
+        assert_ne!(storage.read().bytes().as_ptr(), BYTES.0[1..].as_ptr());
+        assert_eq!(storage.read().bytes(), [5; 63]);
     }
 }
