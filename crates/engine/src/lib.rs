@@ -23,6 +23,7 @@ mod call;
 mod checkpoint;
 pub mod command;
 mod coverage;
+mod edits;
 mod extensions;
 mod files;
 mod inspect;
