@@ -34,9 +34,12 @@ const isRust = (/** @type {string} */ path) => /\.rs$|(^|\/)(Cargo|rustfmt|clipp
 const isScript = (/** @type {string} */ path) =>
   /\.(ts|mts|cts|mjs|cjs|js|json)$/.test(path) && !/^tests\/(fixtures|golden)\//.test(path);
 const isDocument = (/** @type {string} */ path) => /\.md$|\.png$/.test(path);
-/** What Rust's tests do not read: the package, its tools and the documents, but for the one that is an example in Rust. */
+/** The documents whose examples in Rust are run. */
+const isRustDocument = (/** @type {string} */ path) =>
+  /^docs\/(passes|rust)\.md$|^crates\/tracefx\/README\.md$/.test(path);
+/** What Rust's tests do not read: the package, its tools and the other documents. */
 const isReadByRust = (/** @type {string} */ path) =>
-  path === "docs/passes.md" ||
+  isRustDocument(path) ||
   !(/^(ts|scripts|web|examples|docs|tests\/(browser|packaging))\//.test(path) || isDocument(path));
 /** The package is tested on the engine that is built, so that its tests read no source of Rust. */
 const isReadByScripts = (/** @type {string} */ path) => !/^(crates|fuzz|xtask)\//.test(path);
@@ -83,7 +86,7 @@ export const STAGES = [
     count: "check",
     lane: "cargo",
     commands: [["cargo", "clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]],
-    reads: (path) => isRust(path) || path === "docs/passes.md",
+    reads: (path) => isRust(path) || isRustDocument(path),
   },
   {
     name: "codegen",

@@ -7,6 +7,7 @@ mod features;
 mod files;
 mod floors;
 mod lockfile;
+mod publishing;
 mod registry;
 mod rows;
 mod unsafe_code;
@@ -21,11 +22,14 @@ pub(crate) fn check(root: &Path) -> Outcome {
     complaints.extend(files::check(root)?);
     complaints.extend(allocations::check(root)?);
     complaints.extend(lockfile::check(root)?);
+    complaints.extend(publishing::check(root)?);
     complaints.extend(registry::check(root)?);
     complaints.extend(unsafe_code::check(root)?);
     complaints.extend(features::check(root)?);
     if complaints.is_empty() {
-        println!("tidy: rows, floors, files, allocations, lockfile, registries, unsafe code and features are in order");
+        println!(
+            "tidy: rows, floors, files, allocations, lockfile, publishing, registries, unsafe code and features are in order"
+        );
         return Ok(());
     }
     Err(complaints.join("\n"))

@@ -8,6 +8,9 @@ use std::process::Command;
 
 const PREFIX: &str = "tracefx-";
 
+/// The crate that has the others under one name.
+const FACADE: &str = "tracefx";
+
 /// Every crate, without the prefix of its package name, and its row.
 const ROWS: &[(&str, u8)] = &[
     ("core", 0),
@@ -33,6 +36,7 @@ const ROWS: &[(&str, u8)] = &[
     ("wasm-gpu", 9),
     ("wasm-runtime", 9),
     ("cli", 9),
+    (FACADE, 9),
     ("conformance", 10),
     ("fuzz", 10),
 ];
@@ -98,8 +102,9 @@ fn read(metadata: &Value) -> Result<(Vec<String>, Vec<Edge>), String> {
 }
 
 /// The name without the prefix, if it is one of our crates.
-fn ours(package: &Value) -> Option<String> {
-    Some(package["name"].as_str()?.strip_prefix(PREFIX)?.to_owned())
+pub(super) fn ours(package: &Value) -> Option<String> {
+    let name = package["name"].as_str()?;
+    if name == FACADE { Some(name.to_owned()) } else { name.strip_prefix(PREFIX).map(str::to_owned) }
 }
 
 #[cfg(test)]
