@@ -1,6 +1,6 @@
 /**
  * What takes longer than CI may: the same properties on many more cases, others in every run, libFuzzer on every target, the
- * command as it is released, and the packed package in every host. CI runs a slice of each: the 256 cases that are proptest's
+ * command as it is released, the packed package in every host, and the wheel of Python. CI runs a slice of each: the 256 cases that are proptest's
  * default (some properties take a multiple or a part of them, by what a case costs), graphs of 100,000 nodes instead of a million,
  * the first mutations of the fuzz targets, and the package in Node, Chromium and four bundlers.
  *
@@ -54,6 +54,7 @@ function stages(/** @type {string} */ seconds) {
       commands: [["cargo", "publish", "--dry-run", "--locked", "--workspace", "--no-verify", "--allow-dirty"]],
     },
     { name: "hosts", count: "check", commands: [["npm", "run", "-s", "hosts"]] },
+    { name: "python", count: "check", commands: [["npm", "run", "-s", "python"]] },
     ...targets
       .filter((it) => it !== "mod")
       .map((it) => ({

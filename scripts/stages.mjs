@@ -40,9 +40,9 @@ const isRustDocument = (/** @type {string} */ path) =>
 /** What Rust's tests do not read: the package, its tools and the other documents. */
 const isReadByRust = (/** @type {string} */ path) =>
   isRustDocument(path) ||
-  !(/^(ts|scripts|web|examples|docs|tests\/(browser|packaging))\//.test(path) || isDocument(path));
+  !(/^(ts|scripts|web|examples|docs|python|tests\/(browser|packaging))\//.test(path) || isDocument(path));
 /** The package is tested on the engine that is built, so that its tests read no source of Rust. */
-const isReadByScripts = (/** @type {string} */ path) => !/^(crates|fuzz|xtask)\//.test(path);
+const isReadByScripts = (/** @type {string} */ path) => !/^(crates|fuzz|python|xtask)\//.test(path);
 
 /** What code generation writes, and what it is known to print that from. */
 const isPrinted = (/** @type {string} */ path) => /^(bindings\/|docs\/ops\.md$|tests\/fixtures\/dtypes\/)/.test(path);
@@ -61,6 +61,7 @@ export const STAGES = [
     commands: [
       ["cargo", "fmt", "--all", "--check"],
       ["cargo", "fmt", "--manifest-path", "xtask/bindgen/Cargo.toml", "--check"],
+      ["cargo", "fmt", "--manifest-path", "python/Cargo.toml", "--check"],
     ],
     reads: isRust,
   },

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders whose source files are checked, from the root of the repository.
-const FOLDERS: &[&str] = &["crates", "fuzz", "xtask/src", "xtask/codegen/src", "scripts", "ts/src", "ts/test"];
+const FOLDERS: &[&str] =
+    &["crates", "fuzz", "python/src", "xtask/src", "xtask/codegen/src", "scripts", "ts/src", "ts/test"];
 
 const EXTENSIONS: &[&str] = &["rs", "ts", "mjs"];
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 const DOCUMENT: &str = "docs/unsafe.md";
 /// Folders of crates.
-const FOLDERS: &[&str] = &["crates", "fuzz", "xtask"];
+const FOLDERS: &[&str] = &["crates", "fuzz", "python", "xtask"];
 /// Crates in which macros of others write what is unsafe, so that it cannot be forbidden.
 const OF_MACROS: &[(&str, &str)] =
     &[("crates/wasm", "wasm-bindgen"), ("crates/wasm-gpu", "wasm-bindgen"), ("fuzz/libfuzzer", "libfuzzer-sys")];
