@@ -65,3 +65,9 @@ function isNumber(/** @type {unknown} */ value) {
 function describe(/** @type {unknown} */ value) {
   return value instanceof Tensor ? `${value.dtype}[${value.shape.join(", ")}]` : String(value);
 }
+
+/** How far apart two tensors of floats lie at most. @type {(a: Tensor, b: Tensor) => number} */
+export function largestDifference(a, b) {
+  const [x, y] = [a.toFloat32Array(), b.toFloat32Array()];
+  return x.reduce((most, it, at) => (it === y[at] ? most : Math.max(most, Math.abs(it - Number(y[at])))), 0);
+}

@@ -7,8 +7,8 @@
 /** @typedef {import("tracefx").Tensor} Tensor */
 
 /**
- * What came of one case.
- * @typedef {{ name: string, status: "passed" | "failed" | "skipped" | "differs", detail?: string }} Result
+ * What came of one case; where it is a program, how far its floats lie at most from those recorded.
+ * @typedef {{ name: string, status: "passed" | "failed" | "skipped" | "differs", detail?: string, largest?: number }} Result
  */
 
 /**

@@ -8,7 +8,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Dim, exportProgram, FxError, init, load, NotImplementedError, save, saveTo, torch } from "tracefx";
-import { difference } from "./compare.mjs";
+import { difference, largestDifference } from "./compare.mjs";
 import { readTensors } from "./programs.mjs";
 
 /** @typedef {import("./engine.mjs").Result} Result */
@@ -121,12 +121,6 @@ function refusal(run) {
     if (error instanceof FxError) return error.reason;
     throw error;
   }
-}
-
-/** @type {(a: Tensor, b: Tensor) => number} */
-function largestDifference(a, b) {
-  const [x, y] = [a.toFloat32Array(), b.toFloat32Array()];
-  return x.reduce((most, it, at) => Math.max(most, Math.abs(it - Number(y[at]))), 0);
 }
 
 /** Imports a file of the examples as JavaScript, since not every Node reads TypeScript. @type {Importer} */

@@ -6,8 +6,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { FxError, NotImplementedError, readSafetensors } from "tracefx";
-import { difference, EXACT } from "./compare.mjs";
+import { FxError, NotImplementedError, readSafetensors, Tensor } from "tracefx";
+import { difference, EXACT, largestDifference } from "./compare.mjs";
 
 /** @typedef {import("./engine.mjs").Engine} Engine */
 /** @typedef {import("./engine.mjs").Input} Input */
@@ -33,8 +33,8 @@ export async function* programCases(dir, only, engine, way) {
     if (decompose && name.endsWith("__core")) continue;
     try {
       if (resaveTo !== undefined) mkdirSync(join(resaveTo, name), { recursive: true });
-      await runProgram(folder, engine, resaveTo === undefined ? way : { ...way, resaveTo: join(resaveTo, name) });
-      yield { name, status: "passed" };
+      const kept = resaveTo === undefined ? way : { ...way, resaveTo: join(resaveTo, name) };
+      yield { name, status: "passed", largest: await runProgram(folder, engine, kept) };
     } catch (error) {
       const status = error instanceof NotImplementedError ? "skipped" : "failed";
       yield { name, status, detail: error instanceof Error ? error.message : String(error) };
@@ -42,6 +42,7 @@ export async function* programCases(dir, only, engine, way) {
   }
 }
 
+/** Gives how far floats of outputs lie at most from those recorded. */
 async function runProgram(
   /** @type {string} */ folder,
   /** @type {Engine} */ engine,
@@ -59,15 +60,17 @@ async function runProgram(
   else if (recordedGraph?.startsWith("graph():")) checkText(graph, recordedGraph);
   /** @type {Case[]} */
   const cases = meta.cases;
+  let largest = 0;
   for (const [at, recorded] of cases.entries()) {
     if (at === 0 || !meta.sequence) await engine.start();
-    await runCase(folder, at, recorded, meta.tolerance_per_output, outputs, engine);
+    largest = Math.max(largest, await runCase(folder, at, recorded, meta.tolerance_per_output, outputs, engine));
   }
   for (const [at, reject] of (meta.rejects ?? []).entries()) {
     if (reject.torch_says === null) continue;
     await engine.start();
     await checkRefused(folder, at, reject, engine);
   }
+  return largest;
 }
 
 /** The one case of a program that was recorded with its tensors and no more. */
@@ -96,9 +99,13 @@ async function runCase(folder, at, recorded, tolerances, specs, engine) {
   if (outputs.length !== specs.length || user.length !== recorded.outputs.length) {
     throw new Difference(`${place}: ${user.length} outputs instead of ${recorded.outputs.length}`);
   }
+  let largest = 0;
   recorded.outputs.forEach((leaf, i) => {
     const want = leaf.kind === "tensor" ? expected.get(`out${i}`) : plain(leaf);
-    check(`${place}, output ${i}`, user[i], want, tolerances[i] ?? EXACT);
+    const got = user[i];
+    check(`${place}, output ${i}`, got, want, tolerances[i] ?? EXACT);
+    if (tolerances[i] && got instanceof Tensor && want instanceof Tensor && !want.dtype.startsWith("complex"))
+      largest = Math.max(largest, largestDifference(got, want));
   });
   const names = [...expected.keys()].filter((it) => /^(buffer|param)\./.test(it));
   const state = names.length > 0 ? await engine.state(names.map((it) => it.replace(/^\w+\./, ""))) : new Map();
@@ -114,6 +121,7 @@ async function runCase(folder, at, recorded, tolerances, specs, engine) {
     const index = specs.findIndex((it) => it.kind.startsWith("GRADIENT") && it.target === name);
     check(`${place}, gradient of ${name}`, outputs[index], want, loosest);
   }
+  return largest;
 }
 
 async function checkRefused(

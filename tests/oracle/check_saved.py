@@ -1,6 +1,6 @@
 """Loads archives that tracefx saved with PyTorch, and compares what comes of them with what PyTorch recorded.
 
-    python tests/oracle/check_saved.py SAVED PROGRAMS [--only NAME]
+    python tests/oracle/check_saved.py SAVED PROGRAMS [--only NAME] [--report FILE.json]
 
 SAVED is what `npm run -s conformance -- programs PROGRAMS --resave-to SAVED` wrote, PROGRAMS the recorded programs: folders
 with `model.pt2`, `meta.json`, inputs and expected outputs. Of each archive the printed graph must be that of the original
@@ -43,16 +43,21 @@ def main():
     parser.add_argument("saved", type=Path)
     parser.add_argument("programs", type=Path)
     parser.add_argument("--only", default="")
+    parser.add_argument("--report", type=Path, help="where to write what came of each archive")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     counts = Counter()
+    results = []
     for folder in sorted(options.saved.iterdir()):
         if not (folder / "model.pt2").exists() or options.only not in folder.name:
             continue
         status, detail = check(folder / "model.pt2", options.programs / folder.name)
         counts[status] += 1
+        results.append({"name": folder.name, "status": status, "detail": detail})
         if status != "passed":
             print(f"{status}  {folder.name}: {detail}", flush=True)
+    if options.report:
+        options.report.write_text(json.dumps({"results": results}, indent=1))
     print(", ".join(f"{counts[it]} {it}" for it in ("passed", "failed", "pytorch")))
     sys.exit(counts["failed"] > 0 or sum(counts.values()) == 0)
 
