@@ -1,14 +1,13 @@
 """Records calls of operators that libraries register beside PyTorch's own: torchao's and transformers'.
 
-usage: python tests/oracle/gen_extensions.py
+usage: python tests/oracle/gen_extensions.py [torchvision]
 
-Writes tests/fixtures/extensions/calls.jsonl. Tensors stand in it as `{"dtype", "size", "data"}`. It needs torchao 0.18.0 and the
-files of transformers 5.24.0, of which no module is imported.
+Writes tests/fixtures/extensions/calls.jsonl, or torchvision.jsonl. Tensors stand in it as `{"dtype", "size", "data"}`. It needs
+torchao 0.18.0 and the files of transformers 5.24.0, of which no module is imported, or torchvision 0.28.0.
 """
-import ast, importlib.util, json, pathlib
+import ast, importlib, importlib.util, json, pathlib, sys
 
 import torch
-import torchao.quantization.quant_primitives  # registers the operators
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent / "fixtures"
 
@@ -23,6 +22,7 @@ def encode(value):
 
 
 def quantized():
+    importlib.import_module("torchao.quantization.quant_primitives")  # registers the operators
     ao = torch.ops.torchao
     blocks = [((4, 8), (4, 8)), ((4, 8), (1, 8)), ((4, 8), (1, 4)), ((4, 8), (2, 4)), ((2, 3, 6), (1, 1, 6))]
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
@@ -60,16 +60,58 @@ def grouped():
                 yield torch.ops.transformers.grouped_mm_fallback, [x, weight, torch.tensor(offs, dtype=kind)], {}
 
 
+def boxes(n, dtype, far=20.0):
+    corners = torch.rand(n, 2) * far
+    return short(torch.cat([corners, corners + torch.rand(n, 2) * 12], 1)).to(dtype)
+
+
+def short(x):
+    """The same tensor of numbers that are short as text."""
+    return torch.round(x * 64) / 64
+
+
+def detections():
+    importlib.import_module("torchvision")
+    ops = torch.ops.torchvision
+    for dtype in (torch.float32, torch.float64):
+        for n in (0, 1, 12, 40):
+            for threshold in (0.0, 0.3, 0.7):
+                yield ops.nms, [boxes(n, dtype, 8.0), short(torch.rand(n)).to(dtype), threshold], {}
+        ties = torch.tensor([0.5, 0.9, 0.5, 0.9, 0.1], dtype=dtype)
+        yield ops.nms, [boxes(5, dtype, 4.0), ties, 0.2], {}
+        x = short(torch.randn(2, 2, 8, 9)).to(dtype)
+        rois = torch.cat([torch.tensor([[0.0], [1.0], [1.0], [0.0]], dtype=dtype), boxes(4, dtype)], 1)
+        for scale in (1.0, 0.25):
+            for ratio in (2, 0, -1):
+                for aligned in (True, False):
+                    yield ops.roi_align, [x, rois, scale, 3, 2, ratio, aligned], {}
+        yield ops.roi_align, [x, rois[:0], 1.0, 2, 2, 2, True], {}
+        for stride, pad, dilation, groups, offset_groups in ((1, 1, 1, 1, 1), (2, 1, 1, 2, 2), (1, 0, 2, 1, 4)):
+            x, weight = short(torch.randn(2, 4, 5, 6)).to(dtype), short(torch.randn(6, 4 // groups, 3, 3)).to(dtype)
+            h, w = ((it + 2 * pad - 2 * dilation - 1) // stride + 1 for it in (5, 6))
+            offset = short(torch.randn(2, 18 * offset_groups, h, w)).to(dtype)
+            mask, bias = short(torch.rand(2, 9 * offset_groups, h, w)).to(dtype), short(torch.randn(6)).to(dtype)
+            sizes = [stride, stride, pad, pad, dilation, dilation, groups, offset_groups]
+            yield ops.deform_conv2d, [x, weight, offset, mask, bias, *sizes, True], {}
+            yield ops.deform_conv2d, [x, weight, offset, torch.zeros(2, 1).to(dtype), bias, *sizes, False], {}
+            yield ops.deform_conv2d, [x, weight, offset[:, :2], mask, bias, *sizes, True], {}
+            yield ops.deform_conv2d, [x, weight, offset, mask[:, :2], bias, *sizes, True], {}
+    yield ops.nms, [torch.rand(3, 5), torch.rand(3), 0.5], {}
+    yield ops.nms, [torch.rand(3, 4), torch.rand(2), 0.5], {}
+    yield ops.roi_align, [torch.rand(1, 1, 4, 4), torch.rand(2, 4), 1.0, 2, 2, 2, True], {}
+
+
 torch.manual_seed(19)
 folder = ROOT / "extensions"
 folder.mkdir(exist_ok=True)
 lines = []
-for op, args, kwargs in [*quantized(), *grouped()]:
+vision = sys.argv[1:] == ["torchvision"]
+for op, args, kwargs in detections() if vision else [*quantized(), *grouped()]:
     row = {"op": str(op).replace("OpOverloadPacket", "").strip(), "args": encode(args), "kwargs": {k: encode(v) for k, v in kwargs.items()}}
     try:
         row["result"] = encode(op(*args, **kwargs))
     except Exception as error:
         row["error"] = type(error).__name__
     lines.append(json.dumps(row))
-(folder / "calls.jsonl").write_text("\n".join(lines) + "\n")
+(folder / ("torchvision.jsonl" if vision else "calls.jsonl")).write_text("\n".join(lines) + "\n")
 print(len(lines))

@@ -42,7 +42,7 @@ mod tensors;
 pub use call::{call, infer, tolerance};
 pub use checkpoint::read_checkpoint;
 pub use coverage::{OpUse, Support, coverage, op_support};
-pub use extensions::{EXTENSIONS, Extension};
+pub use extensions::{Body, EXTENSIONS, Extension};
 pub use files::{open_file, read_file, save_to, write_file};
 pub use inspect::{Report, inspect};
 pub use library::Library;

@@ -1,87 +1,9 @@
-//! Operators that other libraries register beside PyTorch's own, each taught by a decomposition: a row of [`EXTENSIONS`].
-//!
-//! torchao keeps its quantisation whole in exported programs (`torchao::quantize_affine`), and transformers its mixture of
-//! experts (`transformers::grouped_mm_fallback`). A row is a schema, as the library registers it, and a function that makes
-//! the results of other operators; shapes, gradients and decomposed programs follow from that.
+//! torchao's quantisation: scales and zeros of blocks of elements, made of ATen's operators.
 
-use crate::Library;
-use tracefx_core::{DType, Diagnostic, Result};
-use tracefx_ops::{Args, CustomOp, Cx, TensorRef, Traced, Value};
+use super::{Call, at, dims, dtype_at, tensor};
+use tracefx_core::{DType, Result};
+use tracefx_ops::{Cx, Traced, Value};
 use tracefx_sym::SymInt;
-
-/// An operator of another library.
-pub struct Extension {
-    /// Its schema, as the library registers it.
-    pub schema: &'static str,
-    /// Makes its results of other operators.
-    pub decompose: fn(&mut Cx<'_>, &Args<'_, TensorRef>) -> Result<Vec<Traced>>,
-}
-
-/// The operators of other libraries that programs may call.
-pub const EXTENSIONS: &[Extension] = &[
-    Extension {
-        schema: "torchao::quantize_affine(Tensor input, SymInt[] block_size, Tensor scale, Tensor? zero_point, ScalarType output_dtype, Scalar? quant_min=None, Scalar? quant_max=None) -> Tensor",
-        decompose: quantize_affine,
-    },
-    Extension {
-        schema: "torchao::dequantize_affine(Tensor input, SymInt[] block_size, Tensor scale, Tensor? zero_point, ScalarType input_dtype, Scalar? quant_min=None, Scalar? quant_max=None, ScalarType output_dtype=6) -> Tensor",
-        decompose: dequantize_affine,
-    },
-    Extension {
-        schema: "torchao::choose_qparams_affine(Tensor? input, str mapping_type, SymInt[] block_size, ScalarType target_dtype, Scalar? quant_min=None, Scalar? quant_max=None, float? eps=None, ScalarType? scale_dtype=None, ScalarType? zero_point_dtype=None, bool keepdim=False) -> (Tensor, Tensor)",
-        decompose: choose_qparams_affine,
-    },
-    Extension {
-        schema: "torchao::choose_scale_float8(Tensor tensor, SymInt[] block_size, ScalarType float8_dtype=24, ScalarType scale_dtype=6, float? hp_value_lb=None, float? hp_value_ub=None) -> Tensor",
-        decompose: choose_scale_float8,
-    },
-    Extension {
-        schema: "transformers::grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor",
-        decompose: grouped_mm,
-    },
-];
-
-impl Library {
-    /// The operators of tracefx, and those of other libraries that it knows ([`EXTENSIONS`]). A program of torchao or
-    /// transformers runs in it.
-    ///
-    /// ```
-    /// use tracefx_engine::Library;
-    /// assert!(Library::extended().registry().get("torchao.quantize_affine.default").is_some());
-    /// ```
-    ///
-    /// # Panics
-    /// Never: the schemas of the table are read by a test.
-    pub fn extended() -> Self {
-        let mut library = Library::default();
-        for Extension { schema, decompose } in EXTENSIONS {
-            let op = CustomOp::new(schema).expect("the schemas of the table are schemas");
-            library.define(op.decompose(decompose)).expect("no operator of the table is one of PyTorch");
-        }
-        library
-    }
-}
-
-type Call<'a> = Args<'a, TensorRef>;
-
-fn at(args: &Call<'_>, name: &str) -> Traced {
-    args.position(name).map_or(Value::None, |it| args.values[it].clone())
-}
-
-fn dtype_at(args: &Call<'_>, name: &str) -> Option<DType> {
-    if let Value::DType(it) = at(args, name) { Some(it) } else { None }
-}
-
-fn tensor(args: &Call<'_>, it: &Traced) -> Result<TensorRef> {
-    match it {
-        Value::Tensor(it) => Ok(*it),
-        other => Err(args.invalid(format!("a {} in the place of a tensor", other.kind_name()))),
-    }
-}
-
-fn dims(sizes: &[SymInt]) -> Traced {
-    Value::List(sizes.iter().cloned().map(Value::Int).collect())
-}
 
 fn to(cx: &mut Cx<'_>, args: &Call<'_>, it: Traced, dtype: DType) -> Result<Traced> {
     if cx.meta(tensor(args, &it)?).dtype == dtype {
@@ -191,7 +113,7 @@ fn check_float(args: &Call<'_>, dtype: DType, what: &str) -> Result<()> {
     }
 }
 
-fn quantize_affine(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+pub(super) fn quantize_affine(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let dtype = dtype_at(args, "output_dtype").ok_or_else(|| args.invalid("output_dtype is no dtype"))?;
     let (min, max) = bounds(args, dtype)?;
     check_float(args, cx.meta(*args.tensor(0)?).dtype, "input")?;
@@ -211,7 +133,7 @@ fn quantize_affine(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     Ok(vec![to(cx, args, whole, dtype)?])
 }
 
-fn dequantize_affine(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+pub(super) fn dequantize_affine(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let own = cx.meta(*args.tensor(0)?).dtype;
     let dtype = dtype_at(args, "input_dtype").ok_or_else(|| args.invalid("input_dtype is no dtype"))?;
     if own != dtype {
@@ -244,7 +166,7 @@ fn smallest_normal(args: &Call<'_>, dtype: DType) -> Result<f64> {
     }
 }
 
-fn choose_qparams_affine(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+pub(super) fn choose_qparams_affine(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let dtype = dtype_at(args, "target_dtype").ok_or_else(|| args.invalid("target_dtype is no dtype"))?;
     let (min, max) = bounds(args, dtype)?;
     let own = cx.meta(*args.tensor(0)?).dtype;
@@ -302,7 +224,7 @@ fn choose_qparams_affine(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>
     Ok(vec![scale, zero])
 }
 
-fn choose_scale_float8(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+pub(super) fn choose_scale_float8(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let dtype = dtype_at(args, "float8_dtype").unwrap_or(DType::Float8E4M3FN);
     let most = float8_max(dtype).ok_or_else(|| args.invalid(format!("Unsupported dtype: {dtype}")))?;
     if dtype_at(args, "scale_dtype") != Some(DType::Float32) {
@@ -319,42 +241,4 @@ fn choose_scale_float8(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> 
     let scale = cx.aten("div.Scalar", [&size, &Value::Float(most)])?;
     let scale = cx.aten("reshape", [&scale, &dims(&blocks.counts)])?;
     Ok(vec![to(cx, args, scale, DType::Float32)?])
-}
-
-/// Rows `offs[i - 1]..offs[i]` times `weight[i]`; rows of no group are zero. Each group multiplies all rows, and those that are its
-/// own are chosen: where they lie, only the data tells.
-fn grouped_mm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let [input, weight, offs] = [0, 1, 2].map(|it| &args.values[it]);
-    let sizes = |cx: &Cx<'_>, index: usize| Ok::<_, Diagnostic>(cx.meta(*args.tensor(index)?).sizes.to_vec());
-    let (rows, weights, groups) = (sizes(cx, 0)?, sizes(cx, 1)?, sizes(cx, 2)?);
-    let ([n, k], [experts, inner, width], [n_groups]) = (&rows[..], &weights[..], &groups[..]) else {
-        let what =
-            "input must be 2D (S, input_dim), weight 3D (num_experts, input_dim, output_dim), offs 1D (num_experts,)";
-        return Err(args.bad_shape(what));
-    };
-    if args.differ(k, inner) || args.differ(experts, n_groups) {
-        let what = format!("input {rows:?}, weight {weights:?} and offs {groups:?} do not fit");
-        return Err(args.bad_shape(what));
-    }
-    let Some(experts) = experts.as_int() else {
-        return Err(args.unsupported("a number of experts that is not known"));
-    };
-    let dtype = Value::DType(cx.meta(*args.tensor(0)?).dtype);
-    let places = cx.aten_with("arange", [&Value::Int(n.clone())], &[("dtype", Value::DType(DType::Int64))])?;
-    let places = cx.aten("unsqueeze", [&places, &Value::int(1)])?;
-    let mut res = cx.aten_with("zeros", [&dims(&[n.clone(), width.clone()])], &[("dtype", dtype)])?;
-    let mut is_behind: Option<Traced> = None;
-    for expert in 0..experts {
-        let select = |cx: &mut Cx<'_>, it: &Traced| cx.aten("select.int", [it, &Value::int(0), &Value::int(expert)]);
-        let (weight, end) = (select(cx, weight)?, select(cx, offs)?);
-        let is_before = cx.aten("lt.Tensor", [&places, &end])?;
-        let is_own = match is_behind {
-            Some(is_behind) => cx.aten("logical_and", [&is_behind, &is_before])?,
-            None => is_before,
-        };
-        let product = cx.aten("mm", [input, &weight])?;
-        res = cx.aten("where.self", [&is_own, &product, &res])?;
-        is_behind = Some(cx.aten("ge.Tensor", [&places, &end])?);
-    }
-    Ok(vec![res])
 }

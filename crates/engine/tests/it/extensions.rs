@@ -1,4 +1,4 @@
-//! Operators of torchao and transformers give what those libraries recorded (`tests/oracle/gen_extensions.py`).
+//! Operators of torchao, torchvision and transformers give what those libraries recorded (`tests/oracle/gen_extensions.py`).
 
 use serde_json::Value as Json;
 use tracefx_core::{DType, Tensor};
@@ -39,8 +39,18 @@ fn told(library: &Library, value: &Value<Tensor>) -> (DType, Vec<usize>, Vec<f64
 
 #[test]
 fn they_give_what_their_libraries_give() {
+    assert!(n_equal_results("calls.jsonl") > 400);
+}
+
+#[test]
+fn operators_of_detectors_give_what_torchvision_gives() {
+    assert!(n_equal_results("torchvision.jsonl") > 60);
+}
+
+/// Compares all recorded calls of a file, and counts their results.
+fn n_equal_results(file: &str) -> usize {
     let library = Library::extended();
-    let path = format!("{}/../../tests/fixtures/extensions/calls.jsonl", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../../tests/fixtures/extensions/{file}", env!("CARGO_MANIFEST_DIR"));
     let mut n_results = 0;
     for line in std::fs::read_to_string(path).unwrap().lines() {
         let row: Json = serde_json::from_str(line).unwrap();
@@ -62,20 +72,20 @@ fn they_give_what_their_libraries_give() {
             one => vec![one],
         };
         assert_eq!(results.len(), expected.len(), "{line}");
-        let is_product = row["op"].as_str().unwrap().contains("grouped_mm");
+        let is_sum = ["grouped_mm", "torchvision"].iter().any(|it| row["op"].as_str().unwrap().contains(it));
         for (found, expected) in results.iter().zip(&expected) {
             let ((dtype, sizes, found), (own, own_sizes, expected)) = (told(&library, found), told(&library, expected));
             assert_eq!((dtype, &sizes), (own, &own_sizes), "{line}");
             // Sums are taken in another order; all else is exact.
             let (relative, absolute) = library.tolerance("aten.mm.default").unwrap().for_dtype(dtype);
             let is_near = |(a, b): (&f64, &f64)| {
-                if is_product { (a - b).abs() <= absolute + relative * b.abs() } else { a == b }
+                if is_sum { (a - b).abs() <= absolute + relative * b.abs() } else { a == b }
             };
             assert!(found.iter().zip(&expected).all(is_near), "{found:?} {expected:?} {line}");
             n_results += 1;
         }
     }
-    assert!(n_results > 400, "{n_results}");
+    n_results
 }
 
 #[test]
