@@ -1,6 +1,6 @@
 """Loads archives that tracefx saved with PyTorch, and compares what comes of them with what PyTorch recorded.
 
-    python tests/oracle/check_saved.py SAVED PROGRAMS [--only NAME] [--report FILE.json]
+    python tests/oracle/check_saved.py SAVED PROGRAMS [--only NAME] [--report FILE.json] [--import MODULE]
 
 SAVED is what `npm run -s conformance -- programs PROGRAMS --resave-to SAVED` wrote, PROGRAMS the recorded programs: folders
 with `model.pt2`, `meta.json`, inputs and expected outputs. Of each archive the printed graph must be that of the original
@@ -13,6 +13,7 @@ refused.
 """
 
 import argparse
+import importlib
 import json
 import math
 import sys
@@ -44,7 +45,10 @@ def main():
     parser.add_argument("programs", type=Path)
     parser.add_argument("--only", default="")
     parser.add_argument("--report", type=Path, help="where to write what came of each archive")
+    parser.add_argument("--import", dest="module", help="a module that registers operators of the programs")
     options = parser.parse_args()
+    if options.module:
+        importlib.import_module(options.module)
     warnings.filterwarnings("ignore")
     counts = Counter()
     results = []
