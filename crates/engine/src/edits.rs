@@ -35,7 +35,7 @@ impl Library {
     /// # Errors
     /// What the shape rule of a node refuses; else as [`ExportedProgram::transform`].
     pub fn settle(&self, program: &ExportedProgram) -> Result<ExportedProgram> {
-        let ranges = || program.range_constraints.iter().map(|(symbol, range)| (symbol.clone(), range.clone()));
+        let ranges = || program.range_constraints.iter().map(|(symbol, range)| (symbol.clone(), *range));
         let mut passes = PassManager::new();
         passes.add_pass(FnPass::new("settle", |module: &mut GraphModule| {
             match note_values(module, self.registry(), ranges()).into_iter().next() {
