@@ -32,6 +32,7 @@ mod lower;
 mod memory;
 mod program;
 mod shader;
+mod special_functions;
 mod steps;
 
 pub use elements::{narrowed, widened};

@@ -1,7 +1,7 @@
 //! The text of one module: its bindings, elements as they are loaded and stored, and the functions that its body calls.
 
-use crate::functions::FUNCTIONS;
 use crate::program::{Binding, DeviceBufferId};
+use crate::{functions, special_functions};
 use std::fmt::Write;
 use tracefx_core::{DType, Dims};
 
@@ -212,17 +212,18 @@ impl Shader {
             _ = writeln!(text, "@group(0) @binding({at}) var<storage, {access}> b{at}: array<{element}>;");
         }
         text.push_str(&self.globals);
-        let mut needed = vec![false; FUNCTIONS.len()];
+        let all: Vec<_> = functions::FUNCTIONS.iter().chain(special_functions::FUNCTIONS).collect();
+        let mut needed = vec![false; all.len()];
         let mut texts: Vec<&str> = vec![&self.globals, &self.body];
         while let Some(it) = texts.pop() {
-            for (at, (name, function)) in FUNCTIONS.iter().enumerate() {
+            for (at, (name, function)) in all.iter().enumerate() {
                 if !needed[at] && calls(it, name) {
                     needed[at] = true;
                     texts.push(function);
                 }
             }
         }
-        for ((_, function), needed) in FUNCTIONS.iter().zip(needed) {
+        for ((_, function), needed) in all.iter().zip(needed) {
             if needed {
                 text.push_str(function);
             }

@@ -1,5 +1,6 @@
 //! The scalar language in WGSL: the expression that an instruction of a loop is.
 
+use super::binary::of_two;
 use crate::program::Reason;
 use crate::shader::{Kind, float, int, long};
 use tracefx_core::DType;
@@ -264,18 +265,15 @@ impl Instruction<'_> {
                     Kind::Bool | Kind::Int | Kind::Long => Ok((format!("({a} {sign} {b})"), kind)),
                 }
             }
-            "__lshift__" | "__rshift__" | "bitwise_left_shift" | "bitwise_right_shift" => {
-                let Some(Given::Value(Operand::Int(n))) = self.args.get(1) else { return Err(self.missing()) };
-                let (bits, is_left) =
-                    (8 * self.dtype.size() as i64, matches!(name, "__lshift__" | "bitwise_left_shift"));
-                let n = (0..bits).contains(n).then_some(*n).ok_or_else(|| self.missing())?;
-                let a = self.arg(0, kind)?;
-                match kind {
-                    Kind::Int => Ok((format!("({a} {} {n}u)", if is_left { "<<" } else { ">>" }), kind)),
-                    Kind::Long => Ok((format!("long_{}({a}, {n}u)", if is_left { "left" } else { "right" }), kind)),
-                    Kind::Float | Kind::Bool => Err(self.missing()),
-                }
-            }
+            "__lshift__"
+            | "__rshift__"
+            | "bitwise_left_shift"
+            | "bitwise_right_shift"
+            | "gcd"
+            | "lcm"
+            | "heaviside"
+            | "nextafter" => self.function_of_two(name, kind),
+            "isclose" => self.closeness(),
             "where" => {
                 let [condition, a, b] = [self.arg(0, Kind::Bool)?, self.arg(1, kind)?, self.arg(2, kind)?];
                 Ok((format!("select({b}, {a}, {condition})"), kind))
@@ -443,8 +441,26 @@ impl Instruction<'_> {
         }
         match kind {
             Kind::Float => self.float2(|a, b| format!("pow_of({a}, {b})")),
-            Kind::Int | Kind::Long | Kind::Bool => Err(self.missing()),
+            Kind::Int | Kind::Long => self.function_of_two("pow", kind),
+            Kind::Bool => Err(self.missing()),
         }
+    }
+
+    fn function_of_two(&self, name: &str, kind: Kind) -> Printed {
+        let text = of_two(name, kind, self.dtype, &self.arg(0, kind)?, &self.arg(1, kind)?);
+        Ok((text.ok_or_else(|| self.missing())?, kind))
+    }
+
+    fn closeness(&self) -> Printed {
+        let kind = self.common(&[0, 1])?;
+        // Of integers the bound is computed in float64.
+        if kind != Kind::Float {
+            return Err(format!("{} of integers", self.op).into());
+        }
+        let [a, b] = [self.arg(0, kind)?, self.arg(1, kind)?];
+        let [rtol, atol] = [self.number(2, 1e-5)?, self.number(3, 1e-8)?].map(|it| float(it as f32));
+        let equal_nan = self.number(4, 0.0)? != 0.0;
+        Ok((format!("is_close({a}, {b}, {rtol}, {atol}, {equal_nan})"), Kind::Bool))
     }
 
     fn question(&self, name: &str) -> Printed {
@@ -483,6 +499,12 @@ impl Instruction<'_> {
             "acosh" => "acosh_of",
             "atanh" => "atanh_of",
             "erf" => "erf_of",
+            "erfc" => "erfc_of",
+            "erfinv" => "erfinv_of",
+            "lgamma" => "lgamma_of",
+            "digamma" => "digamma_of",
+            "special_i0e" => "bessel_i0e",
+            "special_i1e" => "bessel_i1e",
             "sigmoid" => "sigmoid_of",
             _ => "",
         };
@@ -490,6 +512,12 @@ impl Instruction<'_> {
             return self.float1(|x| format!("{function}({x})"));
         }
         match name {
+            "i0" | "special_modified_bessel_i0" => {
+                self.float1(|x| format!("with_exponential(bessel_i0e({x}), abs({x}))"))
+            }
+            "special_i1" | "special_modified_bessel_i1" => {
+                self.float1(|x| format!("with_exponential(bessel_i1e({x}), abs({x}))"))
+            }
             "log2" => self.float1(|x| format!("(ln_of({x}) * 1.442695f)")),
             "log10" => self.float1(|x| format!("(ln_of({x}) * 0.4342945f)")),
             "rsqrt" => self.float1(|x| format!("(1.0f / sqrt_of({x}))")),
@@ -559,6 +587,10 @@ impl Instruction<'_> {
                 })
             }
             "logaddexp" => self.float2(|a, b| format!("log_add_of({a}, {b})")),
+            "logaddexp2" => self.float2(|a, b| {
+                let sum = format!("larger({a}, {b}) + ln_of(1.0f + exp2_of(-abs({a} - {b}))) * 1.442695f");
+                format!("select({sum}, {a}, {a} == {b} && is_inf({a}))")
+            }),
             "selu" => self.float1(|x| format!("(select({x}, expm1_of({x}) * 1.6732632f, {x} <= 0.0f) * 1.050701f)")),
             // Of halves it is rounded at each step.
             "logit" if self.dtype == DType::Float32 => {

@@ -118,6 +118,7 @@ const F: &[(DType, &[i64])] = &[(Float32, &[37, 53])];
 const H: &[(DType, &[i64])] = &[(Float16, &[5, 7])];
 const L: &[(DType, &[i64])] = &[(Int64, &[5, 7])];
 const I: &[(DType, &[i64])] = &[(Int32, &[5, 7])];
+const B37: &[(DType, &[i64])] = &[(Bool, &[37, 53])];
 const B: &[(DType, &[i64])] = &[(Bool, &[5, 7])];
 
 /// Products of so many terms that workgroups share them.
@@ -228,6 +229,36 @@ pub(crate) const CALLS: &[Call] = &[
     ("aten.bitwise_or.Tensor", &[BOOLS, BOOLS], B),
     ("aten.isnan.default", &[Tensor(Float32, &[5, 7])], B),
     ("aten.gt.Tensor", &[Tensor(Float32, &[5, 7]), LONGS], B),
+    // Special functions, and those of two numbers.
+    ("aten.erfc.default", &[MATRIX], F),
+    ("aten.erfc.default", &[HALVES], H),
+    ("aten.erfinv.default", &[MATRIX], F),
+    ("aten.lgamma.default", &[MATRIX], F),
+    ("aten.lgamma.default", &[LONGS], &[(Float32, &[5, 7])]),
+    ("aten.digamma.default", &[MATRIX], F),
+    ("aten.i0.default", &[MATRIX], F),
+    ("aten.i0.default", &[INTS], &[(Float32, &[5, 7])]),
+    ("aten.special_i1.default", &[MATRIX], F),
+    ("aten.logaddexp2.default", &[MATRIX, Tensor(Float32, &[53])], F),
+    ("aten.heaviside.default", &[MATRIX, Tensor(Float32, &[53])], F),
+    ("aten.heaviside.default", &[LONGS, LONGS], L),
+    ("aten.heaviside.default", &[INTS, Tensor(Int32, &[7])], I),
+    ("aten.nextafter.default", &[MATRIX, Tensor(Float32, &[53])], F),
+    ("aten.isclose.default", &[MATRIX, Tensor(Float32, &[53]), Float(0.5), Float(0.25), Arg::Bool(false)], B37),
+    ("aten.gcd.default", &[LONGS, LONGS], L),
+    ("aten.gcd.default", &[Tensor(DType::Int8, &[5, 7]), Tensor(DType::Int8, &[7])], &[(DType::Int8, &[5, 7])]),
+    ("aten.lcm.default", &[LONGS, Tensor(Int64, &[7])], L),
+    ("aten.lcm.default", &[INTS, Tensor(Int32, &[5, 1])], I),
+    ("aten.bitwise_left_shift.Tensor", &[LONGS, LONGS], L),
+    ("aten.bitwise_right_shift.Tensor", &[LONGS, LONGS], L),
+    ("aten.bitwise_left_shift.Tensor", &[INTS, INTS], I),
+    ("aten.bitwise_right_shift.Tensor", &[INTS, INTS], I),
+    ("aten.__rshift__.Scalar", &[Tensor(DType::Int8, &[9]), Int(9)], &[(DType::Int8, &[9])]),
+    ("aten.__lshift__.Scalar", &[Tensor(DType::UInt8, &[9]), Int(3)], &[(DType::UInt8, &[9])]),
+    ("aten.pow.Scalar", &[Int(-3), LONGS], L),
+    ("aten.pow.Tensor_Tensor", &[LONGS, LONGS], L),
+    ("aten.pow.Tensor_Tensor", &[INTS, INTS], I),
+    ("aten.pow.Tensor_Scalar", &[INTS, Int(7)], I),
     // Reductions.
     ("aten.sum.default", &[MATRIX, Nothing], &[(Float32, &[])]),
     ("aten.sum.dim_IntList", &[MATRIX, Ints(&[0]), Arg::Bool(false), Nothing], &[(Float32, &[53])]),
@@ -629,7 +660,9 @@ fn between() -> Plan {
     let x = build.input(Float32, &[6, 5]);
     let [a, b] = [0, 1].map(|_| build.scratch(Float32, &[6, 5]));
     let y = build.result(Float32, &[6, 5]);
-    for (op, from, to) in [("aten.exp.default", x, a), ("aten.lgamma.default", a, b), ("aten.neg.default", b, y)] {
+    for (op, from, to) in
+        [("aten.exp.default", x, a), ("aten.special_airy_ai.default", a, b), ("aten.neg.default", b, y)]
+    {
         build.plan.push("call", Action::call(op, vec![Operand::Tensor(from)], vec![Operand::Tensor(to)]));
     }
     build.finish()
