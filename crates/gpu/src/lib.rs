@@ -5,7 +5,7 @@
 //! reason that the program tells, and what crosses between the two is part of the program.
 //!
 //! Sizes are numbers in the text of a module, so that every place that it reads or writes is known to be inside of its buffer when it is made:
-//! an invocation beyond the last element returns at once, and a position that the data tells is checked ([`Check`]).
+//! an invocation beyond the last element returns at once, and a position that the data tells is checked ([`Check`]), as is what else must hold of the data ([`Condition`]).
 //!
 //! ```
 //! use tracefx_core::DType;
@@ -38,6 +38,6 @@ mod steps;
 pub use elements::{narrowed, widened};
 pub use lower::lower;
 pub use program::{
-    Binding, Check, DeviceBufferId, DeviceStep, Dispatch, Limits, ModuleId, Place, Program, Reason, Work,
-    program_types, words,
+    Binding, Check, Condition, DeviceBufferId, DeviceStep, Dispatch, Limits, ModuleId, Place, Program, Promise, Reason,
+    Work, program_types, words,
 };

@@ -2,12 +2,12 @@
 
 use crate::DeviceBufferId;
 use crate::memory::{Candidates, Temporary, assign, cross};
-use crate::program::{Check, Dispatch, Limits, ModuleId, Program, Reason, Work, words};
+use crate::program::{Check, Condition, Dispatch, Limits, ModuleId, Program, Promise, Reason, Work, words};
 use crate::shader::{Kind, Shader, View, WORKGROUP};
 use crate::steps;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use tracefx_core::{DType, Dims, contiguous_strides};
+use tracefx_core::{Code, DType, Dims, contiguous_strides};
 use tracefx_plan::{Action, Plan, TensorId};
 
 /// The program of a device for a plan. `may_write` says of an operator whether it may write to its arguments.
@@ -121,15 +121,23 @@ impl Lowering<'_> {
         }
     }
 
-    /// A check of positions, of which the body calls the one of this number, `position{at}(value)`: the value as a number from zero on.
-    pub(crate) fn check(&mut self, shader: &mut Shader, check: Check) -> usize {
+    /// The number of a promise, and the name of the buffer of checks.
+    fn promise(&mut self, shader: &mut Shader, promise: Promise) -> (usize, String) {
         let buffer = *self.program.check_buffer.get_or_insert_with(|| {
             self.temporaries.push(Temporary { n_bytes: 0 });
             DeviceBufferId((self.plan.buffers.len() + self.temporaries.len() - 1) as u32)
         });
-        let at = self.program.checks.len();
-        let (size, name) = (check.size, shader.checks(buffer));
-        let wrapped = if check.is_wrapped {
+        self.program.checks.push(promise);
+        let temporary = buffer.0 as usize - self.plan.buffers.len();
+        self.temporaries[temporary].n_bytes = 12 * self.program.checks.len() as u64;
+        (self.program.checks.len() - 1, shader.checks(buffer))
+    }
+
+    /// A check of positions, of which the body calls the one of this number, `position{at}(value)`: the value as a number from zero on.
+    pub(crate) fn check(&mut self, shader: &mut Shader, check: Check) -> usize {
+        let (size, is_wrapped) = (check.size, check.is_wrapped);
+        let (at, name) = self.promise(shader, Promise::Position(check));
+        let wrapped = if is_wrapped {
             format!("    if (bitcast<i32>(value.y) < 0i) {{ it = long_add(value, vec2<u32>({size}u, 0u)); }}\n")
         } else {
             String::new()
@@ -150,11 +158,14 @@ impl Lowering<'_> {
             second = 3 * at + 1,
             third = 3 * at + 2,
         ));
-        self.program.checks.push(check);
-        let n_bytes = 12 * self.program.checks.len() as u64;
-        let temporary = buffer.0 as usize - self.plan.buffers.len();
-        self.temporaries[temporary].n_bytes = n_bytes;
         at
+    }
+
+    /// The statement that refuses the run, with this code and message.
+    pub(crate) fn refusal(&mut self, shader: &mut Shader, op: &str, code: Code, message: &str) -> String {
+        let condition = Condition { node: self.node(), op: Arc::from(op), code, message: Arc::from(message) };
+        let (at, name) = self.promise(shader, Promise::Condition(condition));
+        format!("atomicStore(&{name}[{}u], 1u);", 3 * at)
     }
 
     /// A buffer for what the dispatches of this step have between them.

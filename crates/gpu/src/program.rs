@@ -41,7 +41,7 @@ pub struct Program {
     /// What the data can break. A shader that finds it broken writes to the buffer of checks.
     #[serde(serialize_with = "counted")]
     #[ts(type = "number")]
-    pub checks: Vec<Check>,
+    pub checks: Vec<Promise>,
     /// The buffer of checks, three words for each: whether it is broken, and the two words of the value that breaks it.
     #[ts(type = "number | null")]
     pub check_buffer: Option<DeviceBufferId>,
@@ -129,6 +129,28 @@ pub struct Check {
     pub is_wrapped: bool,
 }
 
+/// What must hold of the data: a divisor is not zero, or an assertion is true.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// The node that the step is from.
+    pub node: Arc<str>,
+    /// The operator.
+    pub op: Arc<str>,
+    /// What a run is refused with where it does not hold.
+    pub code: Code,
+    /// The words of the CPU's kernel.
+    pub message: Arc<str>,
+}
+
+/// What the data can break.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// Values are positions.
+    Position(Check),
+    /// A condition holds.
+    Condition(Condition),
+}
+
 /// What a device can do at most; the least that WebGPU grants everywhere are the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -166,7 +188,7 @@ fn named<S: Serializer>(dtype: &DType, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(dtype.name())
 }
 
-fn counted<S: Serializer>(checks: &[Check], to: S) -> Result<S::Ok, S::Error> {
+fn counted<S: Serializer>(checks: &[Promise], to: S) -> Result<S::Ok, S::Error> {
     to.serialize_u64(checks.len() as u64)
 }
 
@@ -174,12 +196,17 @@ impl Program {
     /// Refuses a run of which the data has broken a check, in the words of the CPU's kernels; the words are those of the buffer of checks.
     ///
     /// # Errors
-    /// `IndexOutOfRange` where a value is no position.
+    /// `IndexOutOfRange` where a value is no position, and the code of a condition that does not hold.
     pub fn check(&self, words: &[u32]) -> Result<(), Diagnostic> {
         let broken = words.chunks_exact(3).zip(&self.checks).find(|(it, _)| it[0] != 0);
-        let Some((it, check)) = broken else { return Ok(()) };
+        let Some((it, promise)) = broken else { return Ok(()) };
+        let Check { node, op, dim, size, is_wrapped } = match promise {
+            Promise::Position(check) => check,
+            Promise::Condition(Condition { node, op, code, message }) => {
+                return Err(Diagnostic::new(*code, &**message).op(&**op).node(&**node));
+            }
+        };
         let value = ((u64::from(it[2]) << 32) | u64::from(it[1])) as i64;
-        let Check { node, op, dim, size, is_wrapped } = check;
         let what = match is_wrapped {
             true => format!("index {value} is out of bounds for dimension {dim} with size {size}"),
             false => format!("index out of range in self: {value} is not in [0, {size})"),

@@ -1,6 +1,6 @@
 //! Calls of operators: those of a family that has shaders, and pointwise ones as loops of one instruction.
 
-use super::{convolution, loops, matrices, norms, order, pools, positions, reductions, selections};
+use super::{checked, convolution, loops, matrices, norms, order, pools, positions, reductions, selections};
 use crate::lower::{Lowered, Lowering};
 use tracefx_core::{DType, Dims};
 use tracefx_plan::{Argument, Instruction, Loop, Operand, Register, TensorId};
@@ -8,6 +8,9 @@ use tracefx_plan::{Argument, Instruction, Loop, Operand, Register, TensorId};
 pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], results: &[Operand]) -> Lowered {
     let mut ids = Vec::new();
     results.iter().for_each(|it| it.for_each_tensor(&mut |id| ids.push(id)));
+    if let Some(lowered) = checked::assertion(cx, op, args) {
+        return lowered;
+    }
     let Some(&result) = ids.first() else { return Err(format!("{op} gives no tensor").into()) };
     if op == "aten.convolution.default" {
         return convolution::call(cx, args, result);
@@ -18,7 +21,8 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], results: &
         .or_else(|| pools::call(cx, op, args, &ids))
         .or_else(|| selections::call(cx, op, args, result))
         .or_else(|| positions::call(cx, op, args, result))
-        .or_else(|| order::call(cx, op, args, &ids));
+        .or_else(|| order::call(cx, op, args, &ids))
+        .or_else(|| checked::division(cx, op, args, result));
     match (lowered, &ids[..]) {
         (Some(lowered), _) => lowered,
         (None, [result]) => pointwise(cx, op, args, *result),

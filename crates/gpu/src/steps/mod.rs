@@ -3,6 +3,7 @@
 mod attention;
 mod binary;
 mod calls;
+mod checked;
 mod convolution;
 mod copies;
 mod loops;

@@ -130,6 +130,25 @@ pub(crate) const LONG_SUMS: &[Call] = &[
     ("aten.bmm.default", &[Tensor(Float32, &[2, 17, 260]), Tensor(Float32, &[2, 260, 33])], &[(Float32, &[2, 17, 33])]),
 ];
 
+/// Divisions by integers that the data tells, by the second argument.
+pub(crate) const DIVISIONS: &[Call] = &[
+    ("aten.div.Tensor_mode", &[LONGS, Tensor(Int64, &[7]), Text("floor")], L),
+    ("aten.div.Tensor_mode", &[INTS, Tensor(Int32, &[5, 1]), Text("trunc")], I),
+    ("aten.floor_divide.default", &[INTS, INTS], I),
+    ("aten.remainder.Tensor", &[LONGS, LONGS], L),
+    ("aten.remainder.Tensor", &[Tensor(DType::Int8, &[9]), Tensor(DType::Int8, &[9])], &[(DType::Int8, &[9])]),
+    ("aten.fmod.Tensor", &[INTS, INTS], I),
+    ("aten.fmod.Tensor", &[LONGS, Tensor(Int32, &[7])], L),
+    ("aten.floor_divide.default", &[Tensor(DType::UInt8, &[9]), Tensor(DType::UInt8, &[9])], &[(DType::UInt8, &[9])]),
+];
+
+/// Assertions, which give nothing.
+pub(crate) const ASSERTIONS: &[Call] = &[
+    ("aten._assert_async.msg", &[Tensor(Bool, &[]), Text("it is false")], &[]),
+    ("aten._assert_async.msg", &[Tensor(Int64, &[1]), Text("it is zero")], &[]),
+    ("aten._assert_async.default", &[Tensor(Float32, &[])], &[]),
+];
+
 /// Calls of operators.
 pub(crate) const CALLS: &[Call] = &[
     ("aten.exp.default", &[MATRIX], F),

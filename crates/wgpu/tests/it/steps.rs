@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "a test tells why it does nothing")]
 
-use crate::cases::{Arg, Build, CALLS, LONG_SUMS, fused, plan_of};
+use crate::cases::{ASSERTIONS, Arg, Build, CALLS, Call, DIVISIONS, LONG_SUMS, fused, plan_of};
 use std::sync::{Arc, OnceLock};
 use tracefx_core::{Bool8, Code, DType, Diagnostic, Dims, Result, Storage, Tensor, bf16, f16};
 use tracefx_exec::{Accelerator, BoundPlan, Executor, LOOP_STEPS};
@@ -172,6 +172,63 @@ fn positions_outside_are_refused_as_on_the_cpu() {
             let [expected, got] = [&mut on_cpu, &mut on_gpu].map(|it| run(it, &[rows.clone(), index.clone()]));
             let text = |it: Diagnostic| (it.code(), it.message().to_owned(), it.node_name().map(str::to_owned));
             assert_eq!(got.map_err(text).err(), expected.map_err(text).err(), "{position}");
+        }
+    }
+}
+
+/// Integers as a tensor that an input of a plan is.
+fn integers(plan: &Plan, at: usize, values: &[i64]) -> Tensor {
+    let Operand::Tensor(id) = plan.inputs[at] else { panic!("an input is a tensor") };
+    let view = plan.tensor(id);
+    let sizes = view.known().unwrap().sizes;
+    let values = values.iter().cycle().take(sizes.iter().product());
+    let tensor = match view.dtype {
+        DType::Int64 => Tensor::from_slice(&values.copied().collect::<Vec<_>>(), &sizes),
+        DType::Int32 => Tensor::from_slice(&values.map(|it| *it as i32).collect::<Vec<_>>(), &sizes),
+        DType::Int8 => Tensor::from_slice(&values.map(|it| *it as i8).collect::<Vec<_>>(), &sizes),
+        DType::UInt8 => Tensor::from_slice(&values.map(|it| *it as u8).collect::<Vec<_>>(), &sizes),
+        DType::Float32 => Tensor::from_slice(&values.map(|it| *it as f32).collect::<Vec<_>>(), &sizes),
+        DType::Bool => Tensor::from_slice(&values.map(|it| Bool8::from(*it != 0)).collect::<Vec<_>>(), &sizes),
+        other => panic!("no integers of {}", other.name()),
+    };
+    tensor.unwrap()
+}
+
+/// The CPU and the GPU give the same numbers, or refuse with the same words; says whether they refuse.
+#[track_caller]
+fn is_refused(gpu: &Gpu, call: Call, inputs: &[Tensor]) -> bool {
+    let plan = plan_of(call);
+    let [expected, got] = [None, Some(gpu)].map(|gpu| run(&mut bound(&plan, gpu), inputs));
+    let told = |it: Result<Vec<Tensor>>| {
+        let it = it.map(|it| it.iter().map(numbers).collect::<Vec<_>>());
+        it.map_err(|it| (it.code(), it.message().to_owned(), it.node_name().map(str::to_owned)))
+    };
+    let (expected, got) = (told(expected), told(got));
+    assert_eq!(got, expected, "{call:?}");
+    expected.is_err()
+}
+
+#[test]
+fn divisors_of_zero_are_refused_as_on_the_cpu() {
+    let Some(gpu) = gpu() else { return };
+    for &call in DIVISIONS {
+        let plan = plan_of(call);
+        let dividend =
+            integers(&plan, 0, &[7, -7, 0, i64::MIN, i64::MAX, -1, 1 << 40 | 5, -(1 << 35), i64::from(i32::MIN)]);
+        for (divisors, is_zero) in [(&[3, -3, 1, -1, 100, -7], false), (&[3, -3, 1, -1, 0, -7], true)] {
+            let inputs = [dividend.clone(), integers(&plan, 1, divisors)];
+            assert_eq!(is_refused(gpu, call, &inputs), is_zero, "{call:?}");
+        }
+    }
+}
+
+#[test]
+fn assertions_are_refused_as_on_the_cpu() {
+    let Some(gpu) = gpu() else { return };
+    for &call in ASSERTIONS {
+        for value in [0, 1, 1 << 32] {
+            let given = integers(&plan_of(call), 0, &[value]);
+            assert_eq!(is_refused(gpu, call, &[given]), value == 0, "{call:?}");
         }
     }
 }
