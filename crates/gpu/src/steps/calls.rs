@@ -1,6 +1,6 @@
 //! Calls of operators: those of a family that has shaders, and pointwise ones as loops of one instruction.
 
-use super::{checked, convolution, loops, matrices, norms, order, pools, positions, reductions, selections};
+use super::{checked, constructors, convolution, loops, matrices, norms, order, pools, positions, reductions, selections};
 use crate::lower::{Lowered, Lowering};
 use tracefx_core::{DType, Dims};
 use tracefx_plan::{Argument, Instruction, Loop, Operand, Register, TensorId};
@@ -22,7 +22,8 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], results: &
         .or_else(|| selections::call(cx, op, args, result))
         .or_else(|| positions::call(cx, op, args, result))
         .or_else(|| order::call(cx, op, args, &ids))
-        .or_else(|| checked::division(cx, op, args, result));
+        .or_else(|| checked::division(cx, op, args, result))
+        .or_else(|| constructors::call(cx, op, args, result));
     match (lowered, &ids[..]) {
         (Some(lowered), _) => lowered,
         (None, [result]) => pointwise(cx, op, args, *result),

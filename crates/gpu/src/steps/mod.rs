@@ -4,6 +4,7 @@ mod attention;
 mod binary;
 mod calls;
 mod checked;
+mod constructors;
 mod convolution;
 mod copies;
 mod loops;
