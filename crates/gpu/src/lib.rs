@@ -26,6 +26,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod complex_functions;
 mod elements;
 mod functions;
 mod lower;

@@ -1,7 +1,7 @@
 //! The text of one module: its bindings, elements as they are loaded and stored, and the functions that its body calls.
 
 use crate::program::{Binding, DeviceBufferId};
-use crate::{functions, special_functions};
+use crate::{complex_functions, functions, special_functions};
 use std::fmt::Write;
 use tracefx_core::{DType, Dims};
 
@@ -212,7 +212,7 @@ impl Shader {
             _ = writeln!(text, "@group(0) @binding({at}) var<storage, {access}> b{at}: array<{element}>;");
         }
         text.push_str(&self.globals);
-        let all: Vec<_> = functions::FUNCTIONS.iter().chain(special_functions::FUNCTIONS).collect();
+        let all = [functions::FUNCTIONS, special_functions::FUNCTIONS, complex_functions::FUNCTIONS].concat();
         let mut needed = vec![false; all.len()];
         let mut texts: Vec<&str> = vec![&self.globals, &self.body];
         while let Some(it) = texts.pop() {

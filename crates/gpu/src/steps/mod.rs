@@ -4,6 +4,7 @@ mod attention;
 mod binary;
 mod calls;
 mod checked;
+mod complex;
 mod constructors;
 mod convolution;
 mod copies;

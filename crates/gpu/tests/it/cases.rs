@@ -66,7 +66,7 @@ impl Build {
     }
 }
 
-use DType::{Bool, Float16, Float32, Int32, Int64};
+use DType::{Bool, Complex64, Float16, Float32, Int32, Int64};
 
 /// An argument of a call.
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +118,8 @@ const F: &[(DType, &[i64])] = &[(Float32, &[37, 53])];
 const H: &[(DType, &[i64])] = &[(Float16, &[5, 7])];
 const L: &[(DType, &[i64])] = &[(Int64, &[5, 7])];
 const I: &[(DType, &[i64])] = &[(Int32, &[5, 7])];
+const COMPLEX: Arg = Tensor(Complex64, &[5, 7]);
+const C: &[(DType, &[i64])] = &[(Complex64, &[5, 7])];
 const B37: &[(DType, &[i64])] = &[(Bool, &[37, 53])];
 const B: &[(DType, &[i64])] = &[(Bool, &[5, 7])];
 
@@ -297,6 +299,24 @@ pub(crate) const CALLS: &[Call] = &[
     ("aten.tril_indices.default", &[Int(3), Int(4), Int(9)], &[(Int32, &[2, 12])]),
     ("aten.triu_indices.default", &[Int(5), Int(4), Int(1)], &[(Int64, &[2, 6])]),
     ("aten.triu_indices.default", &[Int(9), Int(13), Int(-2)], &[(Int64, &[2, 96])]),
+    // Complex numbers.
+    ("aten.mul.Tensor", &[COMPLEX, Tensor(Complex64, &[7])], C),
+    ("aten.mul.Tensor", &[COMPLEX, Tensor(Float32, &[5, 1])], C),
+    ("aten.div.Tensor", &[COMPLEX, Tensor(Complex64, &[7])], C),
+    ("aten.add.Tensor", &[COMPLEX, Tensor(Float32, &[7]), Int(3)], C),
+    ("aten.rsub.Scalar", &[COMPLEX, Float(1.5), Int(1)], C),
+    ("aten.neg.default", &[COMPLEX], C),
+    ("aten.conj_physical.default", &[COMPLEX], C),
+    ("aten.reciprocal.default", &[COMPLEX], C),
+    ("aten.exp.default", &[COMPLEX], C),
+    ("aten.log.default", &[COMPLEX], C),
+    ("aten.sqrt.default", &[COMPLEX], C),
+    ("aten.abs.default", &[COMPLEX], &[(Float32, &[5, 7])]),
+    ("aten.isfinite.default", &[COMPLEX], B),
+    ("aten.eq.Tensor", &[COMPLEX, COMPLEX], B),
+    ("aten.where.self", &[BOOLS, COMPLEX, Tensor(Complex64, &[7])], C),
+    ("aten._to_copy.default", &[LONGS], C),
+    ("aten._to_copy.default", &[COMPLEX], &[(Float32, &[5, 7])]),
     // Reductions.
     ("aten.sum.default", &[MATRIX, Nothing], &[(Float32, &[])]),
     ("aten.sum.dim_IntList", &[MATRIX, Ints(&[0]), Arg::Bool(false), Nothing], &[(Float32, &[53])]),
