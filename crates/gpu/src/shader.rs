@@ -14,7 +14,7 @@ pub(crate) enum Kind {
     Int,
     /// `bool`.
     Bool,
-    /// `vec2<u32>`: the low word and the high one of an int64.
+    /// `vec2<u32>`: the low word and the high one of an int64; also of uint32, whose high word is zero.
     Long,
 }
 
@@ -23,12 +23,10 @@ impl Kind {
     pub(crate) fn of(dtype: DType) -> Option<Self> {
         match dtype {
             DType::Float32 | DType::Float16 | DType::BFloat16 => Some(Kind::Float),
-            DType::Int32 | DType::Int16 | DType::Int8 | DType::UInt8 => Some(Kind::Int),
+            DType::Int32 | DType::Int16 | DType::Int8 | DType::UInt16 | DType::UInt8 => Some(Kind::Int),
             DType::Bool => Some(Kind::Bool),
-            DType::Int64 => Some(Kind::Long),
-            DType::UInt16
-            | DType::UInt32
-            | DType::UInt64
+            DType::Int64 | DType::UInt32 => Some(Kind::Long),
+            DType::UInt64
             | DType::Float8E4M3FN
             | DType::Float8E5M2
             | DType::Float8E4M3FNUZ
@@ -157,6 +155,9 @@ impl Shader {
     /// Of a dtype that has no kind.
     pub(crate) fn load(&mut self, view: &View, at: &str) -> String {
         let kind = kind_of(view.dtype);
+        if view.dtype == DType::UInt32 {
+            return format!("vec2<u32>({}, 0u)", self.load_words(view, at));
+        }
         let name = self.bind(view.buffer, false, Bound::As(kind));
         match kind {
             Kind::Bool => format!("({name}[{at}] != 0u)"),
@@ -167,6 +168,9 @@ impl Shader {
     /// The statement that writes what a register holds.
     pub(crate) fn store(&mut self, view: &View, at: &str, value: &str) -> String {
         let kind = kind_of(view.dtype);
+        if view.dtype == DType::UInt32 {
+            return self.store_words(view, at, &format!("({value}).x"));
+        }
         let name = self.bind(view.buffer, true, Bound::As(kind));
         match kind {
             Kind::Bool => format!("{name}[{at}] = select(0u, 1u, {value});"),

@@ -2,10 +2,11 @@
 //! a column or a workgroup for each element. Where these are few, several workgroups share the terms of an element. What the factors are read
 //! of and where the result goes, the caller says: a convolution is a product too.
 
+use super::integers;
 use super::pointwise::{activation, rounded};
 use crate::lower::{Lowered, Lowering};
 use crate::program::Reason;
-use crate::shader::{Shader, View, coordinates, float};
+use crate::shader::{Kind, Shader, View, coordinates, float};
 use std::fmt::Write;
 use tracefx_core::DType;
 use tracefx_plan::{Epilogue, Operand, Product, TensorId};
@@ -489,6 +490,10 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: Te
     let (lhs, rhs) = (tensor(lhs)?, tensor(rhs)?);
     if name == "addbmm" {
         return Some(summed(cx, (lhs, rhs), added, result));
+    }
+    let kind = Kind::of(cx.plan.tensor(result).dtype);
+    if matches!(kind, Some(Kind::Int | Kind::Long)) && added.is_none() && name != "matmul" {
+        return Some(integers::matrices(cx, (lhs, rhs, is_turned), result));
     }
     Some(batched(cx, (lhs, rhs, is_turned), added, result))
 }

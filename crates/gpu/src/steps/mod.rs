@@ -8,6 +8,7 @@ mod complex;
 mod constructors;
 mod convolution;
 mod copies;
+mod integers;
 mod loops;
 mod matrices;
 mod norms;

@@ -57,6 +57,8 @@ pub(crate) fn rounded(text: &str, dtype: DType) -> String {
         DType::Int16 => format!("((({text}) << 16u) >> 16u)"),
         DType::Int8 => format!("((({text}) << 24u) >> 24u)"),
         DType::UInt8 => format!("(({text}) & 255i)"),
+        DType::UInt16 => format!("(({text}) & 65535i)"),
+        DType::UInt32 => format!("vec2<u32>(({text}).x, 0u)"),
         _ => text.to_owned(),
     }
 }

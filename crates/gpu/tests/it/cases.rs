@@ -120,6 +120,7 @@ const L: &[(DType, &[i64])] = &[(Int64, &[5, 7])];
 const I: &[(DType, &[i64])] = &[(Int32, &[5, 7])];
 const COMPLEX: Arg = Tensor(Complex64, &[5, 7]);
 const C: &[(DType, &[i64])] = &[(Complex64, &[5, 7])];
+const L70: &[(DType, &[i64])] = &[(Int64, &[70])];
 const B37: &[(DType, &[i64])] = &[(Bool, &[37, 53])];
 const B: &[(DType, &[i64])] = &[(Bool, &[5, 7])];
 
@@ -299,6 +300,21 @@ pub(crate) const CALLS: &[Call] = &[
     ("aten.tril_indices.default", &[Int(3), Int(4), Int(9)], &[(Int32, &[2, 12])]),
     ("aten.triu_indices.default", &[Int(5), Int(4), Int(1)], &[(Int64, &[2, 6])]),
     ("aten.triu_indices.default", &[Int(9), Int(13), Int(-2)], &[(Int64, &[2, 96])]),
+    // Unsigned integers.
+    ("aten._to_copy.default", &[Tensor(DType::UInt16, &[70])], &[(Int32, &[70])]),
+    ("aten._to_copy.default", &[LONGS], &[(DType::UInt16, &[5, 7])]),
+    ("aten.mul.Tensor", &[Tensor(DType::UInt16, &[9]), Int(-3)], &[(DType::UInt16, &[9])]),
+    ("aten._to_copy.default", &[Tensor(DType::UInt32, &[70])], L70),
+    ("aten._to_copy.default", &[Tensor(DType::UInt32, &[70])], &[(Float32, &[70])]),
+    ("aten._to_copy.default", &[Tensor(Float32, &[70])], &[(DType::UInt32, &[70])]),
+    ("aten.add.Tensor", &[Tensor(DType::UInt32, &[70]), Int(4_294_967_295), Int(1)], &[(DType::UInt32, &[70])]),
+    // Products of integers.
+    ("aten.mm.default", &[INTS, Tensor(Int32, &[7, 9])], &[(Int32, &[5, 9])]),
+    ("aten.mm.default", &[LONGS, Tensor(Int64, &[7, 3])], &[(Int64, &[5, 3])]),
+    ("aten.bmm.default", &[Tensor(Int32, &[2, 3, 4]), Tensor(Int32, &[2, 4, 5])], &[(Int32, &[2, 3, 5])]),
+    ("aten.mv.default", &[Tensor(DType::Int8, &[3, 40]), Tensor(DType::Int8, &[40])], &[(DType::Int8, &[3])]),
+    ("aten.dot.default", &[Tensor(Int64, &[33]), Tensor(Int64, &[33])], &[(Int64, &[])]),
+    ("aten.mm.default", &[Tensor(Int32, &[3, 0]), Tensor(Int32, &[0, 4])], &[(Int32, &[3, 4])]),
     // Complex numbers.
     ("aten.mul.Tensor", &[COMPLEX, Tensor(Complex64, &[7])], C),
     ("aten.mul.Tensor", &[COMPLEX, Tensor(Float32, &[5, 1])], C),

@@ -47,6 +47,10 @@ fn input(plan: &Plan, at: usize, positions_below: Option<i64>) -> Tensor {
             Tensor::from_slice(&(0..n).map(wide).collect::<Vec<_>>(), &sizes)
         }
         DType::UInt8 => Tensor::from_slice(&(0..n).map(|it| (it * 37 % 251) as u8).collect::<Vec<_>>(), &sizes),
+        DType::UInt16 => Tensor::from_slice(&(0..n).map(|it| (it * 9973) as u16).collect::<Vec<_>>(), &sizes),
+        DType::UInt32 => {
+            Tensor::from_slice(&(0..n).map(|it| (it as u32).wrapping_mul(999_999_937)).collect::<Vec<_>>(), &sizes)
+        }
         DType::Int8 => Tensor::from_slice(&(0..n).map(|it| (it * 37 % 251) as i8).collect::<Vec<_>>(), &sizes),
         DType::Int32 => Tensor::from_slice(&(0..n).map(|it| whole(it) as i32).collect::<Vec<_>>(), &sizes),
         DType::Bool => Tensor::from_slice(&(0..n).map(|it| Bool8::from(it % 3 != 1)).collect::<Vec<_>>(), &sizes),
@@ -82,6 +86,8 @@ fn numbers(tensor: &Tensor) -> Vec<f64> {
         DType::Int64 => tensor.to_vec::<i64>().unwrap().into_iter().map(|it| it as f64).collect(),
         DType::Int32 => tensor.to_vec::<i32>().unwrap().into_iter().map(f64::from).collect(),
         DType::Int8 => tensor.to_vec::<i8>().unwrap().into_iter().map(f64::from).collect(),
+        DType::UInt16 => tensor.to_vec::<u16>().unwrap().into_iter().map(f64::from).collect(),
+        DType::UInt32 => tensor.to_vec::<u32>().unwrap().into_iter().map(f64::from).collect(),
         DType::UInt8 => tensor.to_vec::<u8>().unwrap().into_iter().map(f64::from).collect(),
         DType::Bool => tensor.to_vec::<Bool8>().unwrap().into_iter().map(|it| f64::from(u8::from(it.get()))).collect(),
         DType::Complex64 => tensor.to_vec::<[f32; 2]>().unwrap().into_iter().flat_map(|it| it.map(f64::from)).collect(),
