@@ -13,7 +13,7 @@ pub(crate) const FUNCTIONS: &[(&str, &str)] = &[
     (
         "complex_quotient",
         "fn complex_quotient(a: vec2<f32>, b: vec2<f32>) -> vec2<f32> {
-    if (b.x == 0.0f && b.y == 0.0f) { return vec2<f32>(a.x / abs(b.x), a.y / abs(b.y)); }
+    if (b.x == 0.0f && b.y == 0.0f) { return vec2<f32>(by_zero(a.x), by_zero(a.y)); }
     if (abs(b.x) >= abs(b.y)) {
         let ratio = b.y / b.x;
         let below = b.x + b.y * ratio;

@@ -169,11 +169,11 @@ pub(crate) const FUNCTIONS: &[(&str, &str)] = &[
 }
 ",
     ),
-    // In two steps, for the exponential may overflow where the product does not.
+    // In two steps, for the exponential may overflow where the product does not. Of what is infinite, the kernels multiply zero and infinity.
     (
         "with_exponential",
         "fn with_exponential(x: f32, size: f32) -> f32 {
-    if (is_inf(size)) { return select(size, -size, x < 0.0f); }
+    if (is_inf(size)) { return number(0x7fc00000u); }
     let half = exp_of(0.5f * size);
     return x * half * half;
 }

@@ -234,10 +234,8 @@ impl Shared {
             bind_group_layouts: &[Some(&layout)],
             immediate_size: 0,
         });
-        let descriptor = wgpu::ShaderModuleDescriptor {
-            label: None,
-            source: wgpu::ShaderSource::Wgsl(key.0.as_str().into()),
-        };
+        let descriptor =
+            wgpu::ShaderModuleDescriptor { label: None, source: wgpu::ShaderSource::Wgsl(key.0.as_str().into()) };
         // A counter in each loop keeps drivers from unrolling it.
         let checks = wgpu::ShaderRuntimeChecks { force_loop_bounding: false, ..wgpu::ShaderRuntimeChecks::checked() };
         // SAFETY: the text is printed by the crate `gpu` from a plan, and each of its loops counts to a size that stands in the text, or

@@ -1,6 +1,8 @@
 //! Calls of operators: those of a family that has shaders, and pointwise ones as loops of one instruction.
 
-use super::{checked, constructors, convolution, loops, matrices, norms, order, pools, positions, reductions, selections};
+use super::{
+    checked, constructors, convolution, loops, matrices, norms, order, pools, positions, reductions, selections,
+};
 use crate::lower::{Lowered, Lowering};
 use tracefx_core::{DType, Dims};
 use tracefx_plan::{Argument, Instruction, Loop, Operand, Register, TensorId};
