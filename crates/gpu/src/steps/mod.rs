@@ -4,6 +4,7 @@ mod attention;
 mod calls;
 mod convolution;
 mod copies;
+mod images;
 mod loops;
 mod matrices;
 mod norms;

@@ -8,6 +8,11 @@ use tracefx_plan::{
 };
 use tracefx_sym::SymInt;
 
+#[path = "image_cases.rs"]
+mod image_cases;
+
+pub(crate) use image_cases::IMAGE_CALLS;
+
 /// A plan that grows.
 #[derive(Default)]
 pub(crate) struct Build {
@@ -410,21 +415,6 @@ pub(crate) const CALLS: &[Call] = &[
         "aten._native_batch_norm_legit.no_stats",
         &[Tensor(Float32, &[2, 6, 4, 5]), Nothing, Tensor(Float32, &[6]), Arg::Bool(true), Float(0.1), Float(1e-5)],
         &[(Float32, &[2, 6, 4, 5]), (Float32, &[6]), (Float32, &[6])],
-    ),
-    (
-        "aten.upsample_bilinear2d.default",
-        &[Tensor(Float32, &[2, 3, 4, 5]), Ints(&[7, 9]), Arg::Bool(false), Nothing, Nothing],
-        &[(Float32, &[2, 3, 7, 9])],
-    ),
-    (
-        "aten.upsample_bilinear2d.default",
-        &[Tensor(Float32, &[2, 3, 4, 5]), Ints(&[7, 9]), Arg::Bool(true), Nothing, Nothing],
-        &[(Float32, &[2, 3, 7, 9])],
-    ),
-    (
-        "aten.upsample_nearest2d.default",
-        &[Tensor(Float32, &[2, 3, 4, 5]), Ints(&[8, 10]), Float(2.0), Float(2.0)],
-        &[(Float32, &[2, 3, 8, 10])],
     ),
     // What moves elements.
     ("aten.slice_scatter.default", &[MATRIX, Tensor(Float32, &[37, 9]), Int(1), Int(2), Int(20), Int(2)], F),

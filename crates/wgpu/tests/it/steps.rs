@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "a test tells why it does nothing")]
 
-use crate::cases::{Arg, Build, CALLS, LONG_SUMS, fused, plan_of};
+use crate::cases::{Arg, Build, CALLS, IMAGE_CALLS, LONG_SUMS, fused, plan_of};
 use std::sync::{Arc, OnceLock};
 use tracefx_core::{Bool8, Code, DType, Diagnostic, Dims, Result, Storage, Tensor, bf16, f16};
 use tracefx_exec::{Accelerator, BoundPlan, Executor, LOOP_STEPS};
@@ -123,7 +123,7 @@ fn check_sums(name: &str, plan: &Plan, positions_below: Option<i64>, n_terms: f6
 
 #[test]
 fn calls_compute_what_the_kernels_compute() {
-    for call in CALLS {
+    for call in CALLS.iter().chain(IMAGE_CALLS) {
         let reads_positions = ["index", "embedding", "gather", "scatter", "take"].iter().any(|it| call.0.contains(it));
         check(
             &format!("{} {:?}", call.0, call.1),

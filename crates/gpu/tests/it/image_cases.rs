@@ -1,0 +1,138 @@
+//! Calls of operators on images, of losses and of distances.
+
+use super::Arg::{Bool, Float, Int, Ints, None as Nothing, Tensor};
+use super::Call;
+use tracefx_core::DType::{BFloat16, Float16, Float32, Int32, Int64};
+
+const IMAGES: &[i64] = &[2, 3, 4, 5];
+const LARGER: &[i64] = &[2, 3, 7, 9];
+const PIXELS: super::Arg = Tensor(Float32, IMAGES);
+
+/// Calls of operators.
+pub(crate) const IMAGE_CALLS: &[Call] = &[
+    // Other sizes.
+    (
+        "aten.upsample_bilinear2d.default",
+        &[Tensor(Float32, &[2, 3, 4, 5]), Ints(&[7, 9]), Bool(false), Nothing, Nothing],
+        &[(Float32, &[2, 3, 7, 9])],
+    ),
+    (
+        "aten.upsample_bilinear2d.default",
+        &[Tensor(Float32, &[2, 3, 4, 5]), Ints(&[7, 9]), Bool(true), Nothing, Nothing],
+        &[(Float32, &[2, 3, 7, 9])],
+    ),
+    (
+        "aten.upsample_nearest2d.default",
+        &[Tensor(Float32, &[2, 3, 4, 5]), Ints(&[8, 10]), Float(2.0), Float(2.0)],
+        &[(Float32, &[2, 3, 8, 10])],
+    ),
+    ("aten.upsample_nearest1d.default", &[Tensor(Int32, &[2, 3, 5]), Ints(&[8]), Nothing], &[(Int32, &[2, 3, 8])]),
+    (
+        "aten.upsample_nearest1d.default",
+        &[Tensor(Float16, &[2, 3, 7]), Ints(&[4]), Float(0.6)],
+        &[(Float16, &[2, 3, 4])],
+    ),
+    (
+        "aten.upsample_nearest3d.default",
+        &[Tensor(Float32, &[1, 2, 3, 4, 5]), Ints(&[3, 8, 7]), Nothing, Nothing, Nothing],
+        &[(Float32, &[1, 2, 3, 8, 7])],
+    ),
+    ("aten._upsample_nearest_exact2d.default", &[PIXELS, Ints(&[7, 9]), Nothing, Float(1.9)], &[(Float32, LARGER)]),
+    (
+        "aten._upsample_nearest_exact1d.default",
+        &[Tensor(Int64, &[2, 3, 7]), Ints(&[5]), Nothing],
+        &[(Int64, &[2, 3, 5])],
+    ),
+    (
+        "aten.upsample_linear1d.default",
+        &[Tensor(Float32, &[2, 3, 5]), Ints(&[8]), Bool(false), Float(1.7)],
+        &[(Float32, &[2, 3, 8])],
+    ),
+    (
+        "aten.upsample_linear1d.default",
+        &[Tensor(BFloat16, &[2, 3, 5]), Ints(&[8]), Bool(true), Nothing],
+        &[(BFloat16, &[2, 3, 8])],
+    ),
+    (
+        "aten.upsample_trilinear3d.default",
+        &[Tensor(Float32, &[1, 2, 3, 4, 5]), Ints(&[4, 4, 7]), Bool(false), Nothing, Nothing, Nothing],
+        &[(Float32, &[1, 2, 4, 4, 7])],
+    ),
+    ("aten.upsample_bicubic2d.default", &[PIXELS, Ints(&[7, 9]), Bool(false), Nothing, Nothing], &[(Float32, LARGER)]),
+    (
+        "aten.upsample_bicubic2d.default",
+        &[PIXELS, Ints(&[3, 9]), Bool(true), Nothing, Nothing],
+        &[(Float32, &[2, 3, 3, 9])],
+    ),
+    (
+        "aten._upsample_bilinear2d_aa.default",
+        &[Tensor(Float32, &[2, 3, 17, 9]), Ints(&[5, 12]), Bool(false), Nothing, Nothing],
+        &[(Float32, &[2, 3, 5, 12])],
+    ),
+    (
+        "aten._upsample_bilinear2d_aa.default",
+        &[Tensor(Float16, &[2, 3, 17, 9]), Ints(&[5, 4]), Bool(true), Nothing, Nothing],
+        &[(Float16, &[2, 3, 5, 4])],
+    ),
+    (
+        "aten._upsample_bicubic2d_aa.default",
+        &[Tensor(Float32, &[2, 3, 17, 9]), Ints(&[5, 12]), Bool(false), Nothing, Float(1.3)],
+        &[(Float32, &[2, 3, 5, 12])],
+    ),
+    // Grids.
+    (
+        "aten.grid_sampler_2d.default",
+        &[PIXELS, Tensor(Float32, &[2, 6, 7, 2]), Int(0), Int(0), Bool(false)],
+        &[(Float32, &[2, 3, 6, 7])],
+    ),
+    (
+        "aten.grid_sampler_2d.default",
+        &[PIXELS, Tensor(Float32, &[2, 6, 7, 2]), Int(0), Int(1), Bool(true)],
+        &[(Float32, &[2, 3, 6, 7])],
+    ),
+    (
+        "aten.grid_sampler_2d.default",
+        &[PIXELS, Tensor(Float32, &[2, 6, 7, 2]), Int(0), Int(2), Bool(false)],
+        &[(Float32, &[2, 3, 6, 7])],
+    ),
+    (
+        "aten.grid_sampler_2d.default",
+        &[PIXELS, Tensor(Float32, &[2, 6, 7, 2]), Int(1), Int(0), Bool(true)],
+        &[(Float32, &[2, 3, 6, 7])],
+    ),
+    (
+        "aten.grid_sampler_2d.default",
+        &[PIXELS, Tensor(Float32, &[2, 6, 7, 2]), Int(1), Int(2), Bool(false)],
+        &[(Float32, &[2, 3, 6, 7])],
+    ),
+    (
+        "aten.grid_sampler_2d.default",
+        &[PIXELS, Tensor(Float32, &[2, 6, 7, 2]), Int(2), Int(0), Bool(true)],
+        &[(Float32, &[2, 3, 6, 7])],
+    ),
+    (
+        "aten.grid_sampler_2d.default",
+        &[PIXELS, Tensor(Float32, &[2, 6, 7, 2]), Int(2), Int(1), Bool(false)],
+        &[(Float32, &[2, 3, 6, 7])],
+    ),
+    (
+        "aten.grid_sampler_2d.default",
+        &[PIXELS, Tensor(Float32, &[2, 6, 7, 2]), Int(2), Int(2), Bool(true)],
+        &[(Float32, &[2, 3, 6, 7])],
+    ),
+    (
+        "aten.grid_sampler_3d.default",
+        &[Tensor(Float32, &[2, 3, 4, 5, 3]), Tensor(Float32, &[2, 3, 2, 4, 3]), Int(0), Int(2), Bool(true)],
+        &[(Float32, &[2, 3, 3, 2, 4])],
+    ),
+    (
+        "aten.affine_grid_generator.default",
+        &[Tensor(Float32, &[2, 2, 3]), Ints(&[2, 3, 5, 1]), Bool(false)],
+        &[(Float32, &[2, 5, 1, 2])],
+    ),
+    (
+        "aten.affine_grid_generator.default",
+        &[Tensor(Float16, &[2, 3, 4]), Ints(&[2, 3, 5, 4, 3]), Bool(true)],
+        &[(Float16, &[2, 5, 4, 3, 3])],
+    ),
+];
