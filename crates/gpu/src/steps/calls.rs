@@ -1,6 +1,9 @@
 //! Calls of operators: those of a family that has shaders, and pointwise ones as loops of one instruction.
 
-use super::{convolution, images, loops, matrices, norms, order, pools, positions, reductions, selections};
+use super::{
+    convolution, images, loops, matrices, norms, order, patches, pool_gradients, pools, positions, reductions,
+    selections,
+};
 use crate::lower::{Lowered, Lowering};
 use tracefx_core::{DType, Dims};
 use tracefx_plan::{Argument, Instruction, Loop, Operand, Register, TensorId};
@@ -16,7 +19,9 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], results: &
         .or_else(|| matrices::call(cx, op, args, result))
         .or_else(|| norms::call(cx, op, args, &ids))
         .or_else(|| pools::call(cx, op, args, &ids))
+        .or_else(|| pool_gradients::call(cx, op, args, result))
         .or_else(|| images::call(cx, op, args, result))
+        .or_else(|| patches::call(cx, op, args, result))
         .or_else(|| selections::call(cx, op, args, result))
         .or_else(|| positions::call(cx, op, args, result))
         .or_else(|| order::call(cx, op, args, &ids));

@@ -656,7 +656,7 @@ fn surrounded(cx: &mut Lowering<'_>, name: &str, input: TensorId, padding: &Oper
 }
 
 /// The most steps of a scatter: each place looks at all positions of its row, so that what comes to it is joined in order.
-const MOST_SCATTERED: usize = 1 << 28;
+pub(super) const MOST_SCATTERED: usize = 1 << 28;
 
 fn collected(cx: &mut Lowering<'_>, it: &Scatter<'_>, input: TensorId, result: TensorId) -> Lowered {
     let ((input, kind), (result, _)) = (cx.view(input)?, cx.view(result)?);

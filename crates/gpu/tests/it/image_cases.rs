@@ -135,4 +135,103 @@ pub(crate) const IMAGE_CALLS: &[Call] = &[
         &[Tensor(Float16, &[2, 3, 4]), Ints(&[2, 3, 5, 4, 3]), Bool(true)],
         &[(Float16, &[2, 5, 4, 3, 3])],
     ),
+    // Poolings and patches.
+    (
+        "aten.adaptive_max_pool2d.default",
+        &[Tensor(Float32, &[2, 3, 7, 8]), Ints(&[3, 5])],
+        &[(Float32, &[2, 3, 3, 5]), (Int64, &[2, 3, 3, 5])],
+    ),
+    (
+        "aten.adaptive_max_pool3d.default",
+        &[Tensor(Int64, &[3, 4, 7, 8]), Ints(&[3, 5, 2])],
+        &[(Int64, &[3, 3, 5, 2]), (Int64, &[3, 3, 5, 2])],
+    ),
+    (
+        "aten.adaptive_max_pool2d.default",
+        &[Tensor(BFloat16, &[3, 7, 8]), Ints(&[9, 2])],
+        &[(BFloat16, &[3, 9, 2]), (Int64, &[3, 9, 2])],
+    ),
+    (
+        "aten.avg_pool2d_backward.default",
+        &[
+            Tensor(Float32, &[2, 3, 4, 4]),
+            Tensor(Float32, &[2, 3, 7, 8]),
+            Ints(&[3, 2]),
+            Ints(&[2, 2]),
+            Ints(&[1, 0]),
+            Bool(false),
+            Bool(true),
+            Nothing,
+        ],
+        &[(Float32, &[2, 3, 7, 8])],
+    ),
+    (
+        "aten.avg_pool2d_backward.default",
+        &[
+            Tensor(Float16, &[2, 3, 6, 6]),
+            Tensor(Float16, &[2, 3, 7, 8]),
+            Ints(&[4, 3]),
+            Ints(&[1, 1]),
+            Ints(&[1, 0]),
+            Bool(false),
+            Bool(false),
+            Nothing,
+        ],
+        &[(Float16, &[2, 3, 7, 8])],
+    ),
+    (
+        "aten.avg_pool3d_backward.default",
+        &[
+            Tensor(Float32, &[2, 2, 3, 2]),
+            Tensor(Float32, &[2, 5, 6, 4]),
+            Ints(&[2]),
+            Ints(&[]),
+            Ints(&[0]),
+            Bool(false),
+            Bool(true),
+            Int(3),
+        ],
+        &[(Float32, &[2, 5, 6, 4])],
+    ),
+    (
+        "aten._adaptive_avg_pool2d_backward.default",
+        &[Tensor(Float32, &[2, 3, 3, 9]), Tensor(Float32, &[2, 3, 7, 5])],
+        &[(Float32, &[2, 3, 7, 5])],
+    ),
+    (
+        "aten.max_unpool2d.default",
+        &[Tensor(Float32, &[2, 3, 3]), Tensor(Int64, &[2, 3, 3]), Ints(&[5, 8])],
+        &[(Float32, &[2, 5, 8])],
+    ),
+    (
+        "aten.max_unpool3d.default",
+        &[
+            Tensor(Int64, &[1, 2, 1, 3, 3]),
+            Tensor(Int64, &[1, 2, 1, 3, 3]),
+            Ints(&[2, 5, 4]),
+            Ints(&[1, 1, 1]),
+            Ints(&[0, 0, 0]),
+        ],
+        &[(Int64, &[1, 2, 2, 5, 4])],
+    ),
+    (
+        "aten.im2col.default",
+        &[Tensor(Float32, &[2, 3, 7, 8]), Ints(&[3, 2]), Ints(&[2, 1]), Ints(&[1, 2]), Ints(&[1, 3])],
+        &[(Float32, &[2, 18, 20])],
+    ),
+    (
+        "aten.im2col.default",
+        &[Tensor(super::DType::Bool, &[3, 4, 5]), Ints(&[2, 2]), Ints(&[1, 1]), Ints(&[1, 0]), Ints(&[2, 1])],
+        &[(super::DType::Bool, &[12, 12])],
+    ),
+    (
+        "aten.col2im.default",
+        &[Tensor(Float32, &[2, 18, 20]), Ints(&[7, 8]), Ints(&[3, 2]), Ints(&[2, 1]), Ints(&[1, 2]), Ints(&[1, 3])],
+        &[(Float32, &[2, 3, 7, 8])],
+    ),
+    (
+        "aten.col2im.default",
+        &[Tensor(Float16, &[12, 12]), Ints(&[4, 5]), Ints(&[2, 2]), Ints(&[1, 1]), Ints(&[1, 0]), Ints(&[2, 1])],
+        &[(Float16, &[3, 4, 5])],
+    ),
 ];
