@@ -1,7 +1,7 @@
 //! Calls of operators: those of a family that has shaders, and pointwise ones as loops of one instruction.
 
 use super::{
-    convolution, images, loops, matrices, norms, order, patches, pool_gradients, pools, positions, reductions,
+    convolution, images, loops, losses, matrices, norms, order, patches, pool_gradients, pools, positions, reductions,
     selections,
 };
 use crate::lower::{Lowered, Lowering};
@@ -20,6 +20,7 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], results: &
         .or_else(|| norms::call(cx, op, args, &ids))
         .or_else(|| pools::call(cx, op, args, &ids))
         .or_else(|| pool_gradients::call(cx, op, args, result))
+        .or_else(|| losses::call(cx, op, args, &ids))
         .or_else(|| images::call(cx, op, args, result))
         .or_else(|| patches::call(cx, op, args, result))
         .or_else(|| selections::call(cx, op, args, result))

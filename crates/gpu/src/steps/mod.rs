@@ -6,6 +6,7 @@ mod convolution;
 mod copies;
 mod images;
 mod loops;
+mod losses;
 mod matrices;
 mod norms;
 mod order;

@@ -303,4 +303,40 @@ pub(crate) const IMAGE_CALLS: &[Call] = &[
         ],
         &[(Float32, &[2, 6, 4, 5]), (Float32, &[0]), (Float32, &[0]), (super::DType::UInt8, &[0])],
     ),
+    // Losses: the positions are below seven.
+    (
+        "aten.nll_loss_forward.default",
+        &[Tensor(Float32, &[80, 7]), Tensor(Int64, &[80]), Tensor(Float32, &[7]), Int(1), Int(3)],
+        &[(Float32, &[]), (Float32, &[])],
+    ),
+    (
+        "aten.nll_loss_forward.default",
+        &[Tensor(Float16, &[9, 7]), Tensor(Int64, &[9]), Nothing, Int(2), Int(-100)],
+        &[(Float16, &[]), (Float16, &[])],
+    ),
+    (
+        "aten.nll_loss_forward.default",
+        &[Tensor(Float32, &[9, 7]), Tensor(Int64, &[9]), Tensor(Float32, &[7]), Int(0), Int(-100)],
+        &[(Float32, &[9]), (Float32, &[])],
+    ),
+    (
+        "aten.nll_loss2d_forward.default",
+        &[Tensor(Float32, &[2, 7, 3, 4]), Tensor(Int64, &[2, 3, 4]), Tensor(Float32, &[7]), Int(1), Int(2)],
+        &[(Float32, &[]), (Float32, &[])],
+    ),
+    (
+        "aten.multi_margin_loss.default",
+        &[Tensor(Float32, &[80, 7]), Tensor(Int64, &[80]), Int(1), Float(0.7), Tensor(Float32, &[7]), Int(1)],
+        &[(Float32, &[])],
+    ),
+    (
+        "aten.multi_margin_loss.default",
+        &[Tensor(Float32, &[9, 7]), Tensor(Int64, &[9]), Int(2), Int(1), Nothing, Int(0)],
+        &[(Float32, &[9])],
+    ),
+    (
+        "aten.multi_margin_loss.default",
+        &[Tensor(Float16, &[7]), Tensor(Int64, &[]), Int(1), Int(1), Nothing, Int(2)],
+        &[(Float16, &[])],
+    ),
 ];
