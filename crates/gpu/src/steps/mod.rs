@@ -4,6 +4,7 @@ mod attention;
 mod calls;
 mod convolution;
 mod copies;
+mod distances;
 mod images;
 mod loops;
 mod losses;

@@ -339,4 +339,39 @@ pub(crate) const IMAGE_CALLS: &[Call] = &[
         &[Tensor(Float16, &[7]), Tensor(Int64, &[]), Int(1), Int(1), Nothing, Int(2)],
         &[(Float16, &[])],
     ),
+    // Distances and products of rows.
+    (
+        "aten._cdist_forward.default",
+        &[Tensor(Float32, &[2, 1, 5, 9]), Tensor(Float32, &[3, 4, 9]), Float(2.0), Nothing],
+        &[(Float32, &[2, 3, 5, 4])],
+    ),
+    (
+        "aten._cdist_forward.default",
+        &[Tensor(Float32, &[5, 9]), Tensor(Float32, &[4, 9]), Float(0.0), Nothing],
+        &[(Float32, &[5, 4])],
+    ),
+    (
+        "aten._cdist_forward.default",
+        &[Tensor(Float32, &[5, 9]), Tensor(Float32, &[4, 9]), Float(3.5), Nothing],
+        &[(Float32, &[5, 4])],
+    ),
+    (
+        "aten._cdist_forward.default",
+        &[Tensor(Float16, &[5, 9]), Tensor(Float16, &[4, 9]), Float(1.0), Nothing],
+        &[(Float16, &[5, 4])],
+    ),
+    ("aten._pdist_forward.default", &[Tensor(Float32, &[6, 9]), Float(2.0)], &[(Float32, &[15])]),
+    ("aten._pdist_forward.default", &[Tensor(Float32, &[6, 9]), Float(f64::INFINITY)], &[(Float32, &[15])]),
+    (
+        "aten.linalg_cross.default",
+        &[Tensor(Float32, &[4, 3, 5]), Tensor(Float32, &[1, 3, 5]), Int(1)],
+        &[(Float32, &[4, 3, 5])],
+    ),
+    ("aten.linalg_cross.default", &[Tensor(Int64, &[4, 3]), Tensor(Int64, &[4, 3]), Int(-1)], &[(Int64, &[4, 3])]),
+    (
+        "aten.linalg_cross.default",
+        &[Tensor(BFloat16, &[3, 5]), Tensor(BFloat16, &[3, 5]), Int(0)],
+        &[(BFloat16, &[3, 5])],
+    ),
+    ("aten.vdot.default", &[Tensor(Float32, &[53]), Tensor(Float32, &[53])], &[(Float32, &[])]),
 ];
