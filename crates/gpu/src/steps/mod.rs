@@ -1,6 +1,7 @@
 //! The steps that have shaders: a file for each kind.
 
 mod attention;
+mod bags;
 mod calls;
 mod convolution;
 mod copies;

@@ -1,6 +1,6 @@
 //! Plans of one step each, of what has shaders: for the tests of the text, and for those of what it computes.
 
-use tracefx_core::{DType, Dims};
+use tracefx_core::{DType, Dims, Tensor as Values};
 use tracefx_plan::{
     Action, Activation, Argument, Attention, BatchNorm, Buffer, Convolution, ConvolutionLayer, Epilogue, Fused, Gather,
     Instruction, Loop, Norm, NormStatistic, Operand, Plan, Pool, PoolReduction, Product, QuantizedConvolution,
@@ -38,6 +38,17 @@ impl Build {
         let id = self.plan.add_tensor(view);
         self.plan.inputs.push(Operand::Tensor(id));
         id
+    }
+
+    /// Positions that the program knows.
+    pub(crate) fn constant(&mut self, dtype: DType, values: &[i64]) -> TensorId {
+        let sizes = [values.len()];
+        let tensor = match dtype {
+            Int32 => Values::from_slice(&values.iter().map(|it| *it as i32).collect::<Vec<_>>(), &sizes),
+            _ => Values::from_slice(values, &sizes),
+        };
+        let buffer = self.plan.add_buffer(Buffer::Constant(tensor.unwrap().storage().clone()));
+        self.plan.add_tensor(TensorView::row_major(buffer, dtype, &[SymInt::from(values.len() as i64)]))
     }
 
     /// A result, row-major.
@@ -80,7 +91,10 @@ pub(crate) enum Arg {
     Int(i64),
     Float(f64),
     Bool(bool),
+    Bools(&'static [bool]),
     Ints(&'static [i64]),
+    /// Positions that the program knows, which are these.
+    Known(DType, &'static [i64]),
     Text(&'static str),
     /// Tensors of int64 in a list, of these sizes.
     Positions(&'static [&'static [i64]]),
@@ -103,6 +117,8 @@ pub(crate) fn plan_of((op, args, results): Call) -> Plan {
             Float(it) => Operand::Float(it),
             Arg::Bool(it) => Operand::Bool(it),
             Ints(it) => Operand::List(it.iter().map(|it| Operand::Int(*it)).collect()),
+            Arg::Bools(it) => Operand::List(it.iter().map(|it| Operand::Bool(*it)).collect()),
+            Arg::Known(dtype, it) => Operand::Tensor(build.constant(dtype, it)),
             Text(it) => Operand::Str(it.into()),
             Positions(it) => Operand::List(it.iter().map(|sizes| Operand::Tensor(build.input(Int64, sizes))).collect()),
             Nothing => Operand::None,

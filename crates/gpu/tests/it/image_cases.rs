@@ -1,6 +1,6 @@
 //! Calls of operators on images, of losses and of distances.
 
-use super::Arg::{Bool, Float, Int, Ints, None as Nothing, Tensor};
+use super::Arg::{Bool, Bools, Float, Int, Ints, Known, None as Nothing, Tensor};
 use super::Call;
 use tracefx_core::DType::{BFloat16, Float16, Float32, Int32, Int64};
 
@@ -374,4 +374,50 @@ pub(crate) const IMAGE_CALLS: &[Call] = &[
         &[(BFloat16, &[3, 5])],
     ),
     ("aten.vdot.default", &[Tensor(Float32, &[53]), Tensor(Float32, &[53])], &[(Float32, &[])]),
+    // Bags of rows.
+    (
+        "aten._embedding_bag_forward_only.default",
+        &[
+            Tensor(Float32, &[37, 6]),
+            Tensor(Int64, &[23]),
+            Known(Int64, &[0, 4, 4, 9]),
+            Bool(false),
+            Int(0),
+            Bool(false),
+            Tensor(Float32, &[23]),
+            Bool(false),
+            Int(-1),
+        ],
+        &[(Float32, &[4, 6]), (Int64, &[0]), (Int64, &[4]), (Int64, &[4])],
+    ),
+    (
+        "aten._embedding_bag_forward_only.default",
+        &[
+            Tensor(Float16, &[37, 6]),
+            Tensor(Int32, &[23]),
+            Known(Int32, &[0, 4, 5, 23]),
+            Bool(false),
+            Int(1),
+            Bool(false),
+            Nothing,
+            Bool(true),
+            Int(7),
+        ],
+        &[(Float16, &[3, 6]), (Int32, &[23]), (Int32, &[3]), (Int32, &[3])],
+    ),
+    (
+        "aten._embedding_bag_forward_only.default",
+        &[
+            Tensor(Float32, &[37, 6]),
+            Tensor(Int64, &[23]),
+            Known(Int64, &[0, 4, 5, 9]),
+            Bool(false),
+            Int(2),
+            Bool(false),
+            Nothing,
+            Bool(false),
+            Int(-1),
+        ],
+        &[(Float32, &[4, 6]), (Int64, &[23]), (Int64, &[4]), (Int64, &[4, 6])],
+    ),
 ];
