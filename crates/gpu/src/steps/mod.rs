@@ -4,6 +4,7 @@ mod attention;
 mod bags;
 mod calls;
 mod convolution;
+mod convolution_gradient;
 mod copies;
 mod distances;
 mod images;
