@@ -2,7 +2,7 @@
 
 use super::Arg::{Bool, Bools, Float, Int, Ints, Known, None as Nothing, Tensor};
 use super::Call;
-use tracefx_core::DType::{BFloat16, Float16, Float32, Int32, Int64};
+use tracefx_core::DType::{BFloat16, Complex64, Float16, Float32, Int32, Int64};
 
 const IMAGES: &[i64] = &[2, 3, 4, 5];
 const LARGER: &[i64] = &[2, 3, 7, 9];
@@ -472,4 +472,24 @@ pub(crate) const IMAGE_CALLS: &[Call] = &[
         ],
         &[(Float16, &[5, 4, 3]), (Float16, &[5])],
     ),
+    // Fourier transforms.
+    ("aten._fft_r2c.default", &[Tensor(Float32, &[3, 50]), Ints(&[1]), Int(0), Bool(true)], &[(Complex64, &[3, 26])]),
+    (
+        "aten._fft_r2c.default",
+        &[Tensor(Float32, &[5, 3, 8]), Ints(&[2, 0]), Int(1), Bool(true)],
+        &[(Complex64, &[3, 3, 8])],
+    ),
+    (
+        "aten._fft_c2c.default",
+        &[Tensor(Complex64, &[4, 3, 16]), Ints(&[0, 2]), Int(2), Bool(false)],
+        &[(Complex64, &[4, 3, 16])],
+    ),
+    ("aten._fft_c2c.default", &[Tensor(Complex64, &[512]), Ints(&[0]), Int(1), Bool(true)], &[(Complex64, &[512])]),
+    (
+        "aten._fft_c2r.default",
+        &[Tensor(Complex64, &[3, 4, 8]), Ints(&[0, 2]), Int(2), Int(14)],
+        &[(Float32, &[3, 4, 14])],
+    ),
+    ("aten._fft_c2r.default", &[Tensor(Complex64, &[5, 3]), Ints(&[0]), Int(0), Int(13)], &[(Float32, &[13, 3])]),
+    ("aten._fft_c2r.default", &[Tensor(Complex64, &[5, 3]), Ints(&[0]), Int(0), Int(7)], &[(Float32, &[7, 3])]),
 ];

@@ -50,6 +50,10 @@ fn input(plan: &Plan, at: usize, positions_below: Option<i64>) -> Tensor {
         DType::Int8 => Tensor::from_slice(&(0..n).map(|it| (it * 37 % 251) as i8).collect::<Vec<_>>(), &sizes),
         DType::Int32 => Tensor::from_slice(&(0..n).map(|it| whole(it) as i32).collect::<Vec<_>>(), &sizes),
         DType::Bool => Tensor::from_slice(&(0..n).map(|it| Bool8::from(it % 3 != 1)).collect::<Vec<_>>(), &sizes),
+        DType::Complex64 => {
+            let pairs: Vec<[f32; 2]> = (0..n).map(|it| [number(it), number(it + n)]).collect();
+            Tensor::from_slice(&pairs, &sizes)
+        }
         other => panic!("no numbers of {}", other.name()),
     };
     all.unwrap().as_strided(&extent.sizes, &extent.strides, extent.offset).unwrap()
@@ -81,6 +85,7 @@ fn numbers(tensor: &Tensor) -> Vec<f64> {
         DType::Int8 => tensor.to_vec::<i8>().unwrap().into_iter().map(f64::from).collect(),
         DType::UInt8 => tensor.to_vec::<u8>().unwrap().into_iter().map(f64::from).collect(),
         DType::Bool => tensor.to_vec::<Bool8>().unwrap().into_iter().map(|it| f64::from(u8::from(it.get()))).collect(),
+        DType::Complex64 => tensor.to_vec::<[f32; 2]>().unwrap().into_iter().flatten().map(f64::from).collect(),
         other => panic!("no numbers of {}", other.name()),
     }
 }
@@ -88,7 +93,7 @@ fn numbers(tensor: &Tensor) -> Vec<f64> {
 /// How far numbers of a dtype may lie apart, of what they are and at all.
 fn tolerance(dtype: DType) -> (f64, f64) {
     match dtype {
-        DType::Float32 => (2e-5, 1e-5),
+        DType::Float32 | DType::Complex64 => (2e-5, 1e-5),
         DType::Float16 => (1e-3, 1e-3),
         DType::BFloat16 => (8e-3, 8e-3),
         _ => (0.0, 0.0),
