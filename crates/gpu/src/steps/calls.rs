@@ -1,8 +1,8 @@
 //! Calls of operators: those of a family that has shaders, and pointwise ones as loops of one instruction.
 
 use super::{
-    bags, convolution, convolution_gradient, distances, fourier, images, loops, losses, matrices, norms, order,
-    patches, pool_gradients, pools, positions, reductions, selections,
+    bags, convolution, convolution_gradient, distances, factorisations, fourier, images, loops, losses, matrices,
+    norms, order, patches, pool_gradients, pools, positions, reductions, selections,
 };
 use crate::lower::{Lowered, Lowering};
 use tracefx_core::{DType, Dims};
@@ -21,6 +21,7 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], results: &
         .or_else(|| pools::call(cx, op, args, &ids))
         .or_else(|| pool_gradients::call(cx, op, args, result))
         .or_else(|| losses::call(cx, op, args, &ids))
+        .or_else(|| factorisations::call(cx, op, args, &ids))
         .or_else(|| fourier::call(cx, op, args, result))
         .or_else(|| bags::call(cx, op, args, &ids))
         .or_else(|| convolution_gradient::call(cx, op, args, &ids))

@@ -7,6 +7,7 @@ mod convolution;
 mod convolution_gradient;
 mod copies;
 mod distances;
+mod factorisations;
 mod fourier;
 mod images;
 mod loops;

@@ -1,6 +1,6 @@
 //! Calls of operators on images, of losses and of distances.
 
-use super::Arg::{Bool, Bools, Float, Int, Ints, Known, None as Nothing, Tensor};
+use super::Arg::{Bool, Bools, Float, Int, Ints, Known, None as Nothing, Regular, Tensor};
 use super::Call;
 use tracefx_core::DType::{BFloat16, Complex64, Float16, Float32, Int32, Int64};
 
@@ -492,4 +492,47 @@ pub(crate) const IMAGE_CALLS: &[Call] = &[
     ),
     ("aten._fft_c2r.default", &[Tensor(Complex64, &[5, 3]), Ints(&[0]), Int(0), Int(13)], &[(Float32, &[13, 3])]),
     ("aten._fft_c2r.default", &[Tensor(Complex64, &[5, 3]), Ints(&[0]), Int(0), Int(7)], &[(Float32, &[7, 3])]),
+    // Factorisations.
+    ("aten._linalg_det.default", &[Regular(&[3, 4, 4])], &[(Float32, &[3]), (Float32, &[3, 4, 4]), (Int32, &[3, 4])]),
+    (
+        "aten._linalg_slogdet.default",
+        &[Regular(&[5, 5])],
+        &[(Float32, &[]), (Float32, &[]), (Float32, &[5, 5]), (Int32, &[5])],
+    ),
+    ("aten.linalg_inv_ex.default", &[Regular(&[2, 3, 3]), Bool(false)], &[(Float32, &[2, 3, 3]), (Int32, &[2])]),
+    (
+        "aten._linalg_solve_ex.default",
+        &[Regular(&[2, 3, 3]), Tensor(Float32, &[3, 4]), Bool(true), Bool(false)],
+        &[(Float32, &[2, 3, 4]), (Float32, &[2, 3, 3]), (Int32, &[2, 3]), (Int32, &[2])],
+    ),
+    (
+        "aten._linalg_solve_ex.default",
+        &[Regular(&[3, 3]), Tensor(Float32, &[4, 3]), Bool(false), Bool(false)],
+        &[(Float32, &[4, 3]), (Float32, &[3, 3]), (Int32, &[3]), (Int32, &[])],
+    ),
+    (
+        "aten._linalg_solve_ex.default",
+        &[Regular(&[3, 3]), Tensor(Float32, &[3]), Bool(true), Bool(false)],
+        &[(Float32, &[3]), (Float32, &[3, 3]), (Int32, &[3]), (Int32, &[])],
+    ),
+    (
+        "aten.linalg_cholesky_ex.default",
+        &[Regular(&[3, 4, 4]), Bool(true), Bool(false)],
+        &[(Float32, &[3, 4, 4]), (Int32, &[3])],
+    ),
+    (
+        "aten.linalg_cholesky_ex.default",
+        &[Tensor(Float32, &[9, 1, 1]), Bool(true), Bool(false)],
+        &[(Float32, &[9, 1, 1]), (Int32, &[9])],
+    ),
+    (
+        "aten.linalg_solve_triangular.default",
+        &[Regular(&[2, 3, 3]), Tensor(Float32, &[3, 4]), Bool(true), Bool(true), Bool(false)],
+        &[(Float32, &[2, 3, 4])],
+    ),
+    (
+        "aten.linalg_solve_triangular.default",
+        &[Regular(&[3, 3]), Tensor(Float32, &[4, 3]), Bool(true), Bool(false), Bool(true)],
+        &[(Float32, &[4, 3])],
+    ),
 ];
