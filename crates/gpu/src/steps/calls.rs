@@ -2,7 +2,7 @@
 
 use super::{
     bags, convolution, convolution_gradient, distances, factorisations, fourier, images, loops, losses, matrices,
-    norms, order, patches, pool_gradients, pools, positions, reductions, selections,
+    norms, order, patches, pool_gradients, pools, positions, reductions, selections, spectra,
 };
 use crate::lower::{Lowered, Lowering};
 use tracefx_core::{DType, Dims};
@@ -22,6 +22,7 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], results: &
         .or_else(|| pool_gradients::call(cx, op, args, result))
         .or_else(|| losses::call(cx, op, args, &ids))
         .or_else(|| factorisations::call(cx, op, args, &ids))
+        .or_else(|| spectra::call(cx, op, args, &ids))
         .or_else(|| fourier::call(cx, op, args, result))
         .or_else(|| bags::call(cx, op, args, &ids))
         .or_else(|| convolution_gradient::call(cx, op, args, &ids))

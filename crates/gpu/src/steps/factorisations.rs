@@ -24,7 +24,7 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], results: &
 }
 
 /// Matrices of float32 in the last two dimensions.
-fn matrices(cx: &Lowering<'_>, operand: Option<&Operand>) -> Result<View, Reason> {
+pub(super) fn matrices(cx: &Lowering<'_>, operand: Option<&Operand>) -> Result<View, Reason> {
     let Some(Operand::Tensor(id)) = operand else { return Err("other arguments".into()) };
     small(cx.movable(*id)?)
 }
@@ -39,7 +39,7 @@ fn small(view: View) -> Result<View, Reason> {
     }
 }
 
-fn flag(args: &[Operand], at: usize) -> bool {
+pub(super) fn flag(args: &[Operand], at: usize) -> bool {
     matches!(args.get(at), Some(Operand::Bool(true)))
 }
 
@@ -49,13 +49,13 @@ fn unless_checked(args: &[Operand], at: usize) -> Result<(), Reason> {
 }
 
 /// The text of what is done with one matrix, whose place among the others has these coordinates.
-struct Text<'a> {
+pub(super) struct Text<'a> {
     shader: &'a mut Shader,
     lead: Vec<String>,
 }
 
 impl Text<'_> {
-    fn line(&mut self, text: impl AsRef<str>) {
+    pub(super) fn line(&mut self, text: impl AsRef<str>) {
         self.shader.line(text);
     }
 
@@ -65,7 +65,7 @@ impl Text<'_> {
     }
 
     /// Reads a matrix, or its transpose, into the array `name`: row by row.
-    fn read(&mut self, name: &str, view: &View, is_turned: bool) -> [usize; 2] {
+    pub(super) fn read(&mut self, name: &str, view: &View, is_turned: bool) -> [usize; 2] {
         let [.., rows, cols] = view.sizes[..] else { unreachable!("matrices have two dimensions") };
         let [rows, cols] = if is_turned { [cols, rows] } else { [rows, cols] };
         self.line(format!("var {name}: array<f32, {}>;", rows * cols));
@@ -93,9 +93,9 @@ impl Text<'_> {
         self.line("} }");
     }
 
-    /// Writes a number of each matrix.
-    fn number(&mut self, view: &View, value: &str) {
-        let at = self.at(view, &[]);
+    /// Writes a number at these last coordinates.
+    pub(super) fn write_at(&mut self, view: &View, last: &[&str], value: &str) {
+        let at = self.at(view, last);
         let statement = self.shader.store(view, &at, value);
         self.line(statement);
     }
@@ -172,22 +172,20 @@ impl Text<'_> {
     fn write_factors(&mut self, factors: &View, pivots: &View, n: usize) {
         self.write("a", factors, [n, n], false);
         self.line(format!("for (var row = 0u; row < {n}u; row++) {{"));
-        let at = self.at(pivots, &["row"]);
-        let statement = self.shader.store(pivots, &at, "i32(pivots[row]) + 1i");
-        self.line(statement);
+        self.write_at(pivots, &["row"], "i32(pivots[row]) + 1i");
         self.line("}");
     }
 }
 
 /// Has `body` print what is done with each matrix of a batch.
-fn each_matrix(cx: &mut Lowering<'_>, lead: &[usize], body: impl FnOnce(&mut Text<'_>)) -> Lowered {
+pub(super) fn each_matrix(cx: &mut Lowering<'_>, lead: &[usize], body: impl FnOnce(&mut Text<'_>)) -> Lowered {
     cx.for_each(lead.iter().product(), |shader| {
         let lead = coordinates(shader, "i", lead, "c");
         body(&mut Text { shader, lead });
     })
 }
 
-fn lead(view: &View) -> &[usize] {
+pub(super) fn lead(view: &View) -> &[usize] {
     &view.sizes[..view.sizes.len() - 2]
 }
 
@@ -228,7 +226,7 @@ fn determinant(cx: &mut Lowering<'_>, is_log: bool, args: &[Operand], results: &
         }
         text.line("}");
         for (view, value) in numbers.iter().zip(["result", "logarithm"]) {
-            text.number(view, value);
+            text.write_at(view, &[], value);
         }
         text.write_factors(&factors, &pivots, n);
     })
@@ -247,7 +245,7 @@ fn inverse(cx: &mut Lowering<'_>, args: &[Operand], results: &[TensorId]) -> Low
         text.substitute(n, n, false, true);
         text.substitute(n, n, true, false);
         text.write("b", &result, [n, n], false);
-        text.number(&info, "info");
+        text.write_at(&info, &[], "info");
     })
 }
 
@@ -281,7 +279,7 @@ fn solution(cx: &mut Lowering<'_>, args: &[Operand], results: &[TensorId]) -> Lo
         text.substitute(n, cols, true, false);
         text.write("b", &result, [n, cols], !is_left);
         text.write_factors(&factors, &pivots, n);
-        text.number(&info, "info");
+        text.write_at(&info, &[], "info");
     })
 }
 
@@ -313,7 +311,7 @@ fn cholesky(cx: &mut Lowering<'_>, args: &[Operand], results: &[TensorId]) -> Lo
             n * n
         ));
         text.write("b", &result, [n, n], is_upper);
-        text.number(&info, "info");
+        text.write_at(&info, &[], "info");
     })
 }
 

@@ -22,6 +22,7 @@ mod pools;
 mod positions;
 mod reductions;
 mod selections;
+mod spectra;
 
 use crate::lower::{Lowered, Lowering};
 use tracefx_plan::{Action, Fused};

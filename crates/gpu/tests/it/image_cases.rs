@@ -1,6 +1,6 @@
 //! Calls of operators on images, of losses and of distances.
 
-use super::Arg::{Bool, Bools, Float, Int, Ints, Known, None as Nothing, Regular, Tensor};
+use super::Arg::{Bool, Bools, Float, Int, Ints, Known, None as Nothing, Regular, Tensor, Text};
 use super::Call;
 use tracefx_core::DType::{BFloat16, Complex64, Float16, Float32, Int32, Int64};
 
@@ -534,5 +534,22 @@ pub(crate) const IMAGE_CALLS: &[Call] = &[
         "aten.linalg_solve_triangular.default",
         &[Regular(&[3, 3]), Tensor(Float32, &[4, 3]), Bool(true), Bool(false), Bool(true)],
         &[(Float32, &[4, 3])],
+    ),
+    // Eigenvalues and singular values.
+    (
+        "aten._linalg_eigh.default",
+        &[Regular(&[2, 5, 5]), Text("L"), Bool(false)],
+        &[(Float32, &[2, 5]), (Float32, &[0])],
+    ),
+    ("aten._linalg_eigh.default", &[Regular(&[4, 4]), Text("U"), Bool(false)], &[(Float32, &[4]), (Float32, &[0])]),
+    (
+        "aten._linalg_svd.default",
+        &[Regular(&[2, 3, 5]), Bool(false), Bool(false), Nothing],
+        &[(Float32, &[0]), (Float32, &[2, 3]), (Float32, &[0])],
+    ),
+    (
+        "aten._linalg_svd.default",
+        &[Regular(&[7, 4]), Bool(false), Bool(false), Nothing],
+        &[(Float32, &[0]), (Float32, &[4]), (Float32, &[0])],
     ),
 ];
