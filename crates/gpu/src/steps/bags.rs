@@ -44,16 +44,20 @@ impl Bags<'_> {
 
     /// Prints where the bag `bag` begins and ends, `first` and `end`: each ends where the next one starts, the last one with the indices.
     fn ends(&self, cx: &mut Lowering<'_>, shader: &mut Shader) {
-        let (n, n_bags) = (self.index.sizes[0], self.n_bags);
-        let (offset, start) = (self.check(cx, shader, n + 1), self.check(cx, shader, 1));
+        let (n, n_bags, n_offsets) = (self.index.sizes[0], self.n_bags, self.offsets.sizes[0]);
+        let (offset, zero) = (self.check(cx, shader, n + 1), self.check(cx, shader, 1));
         let first = Self::whole(&self.offsets, shader, "bag");
         shader.line(format!("let first = position{offset}({first});"));
         // The first bag begins with the indices, and none ends before it begins.
-        shader.line(format!("if (bag == 0u && position{start}(vec2<u32>(first, 0u)) != 0u) {{ return; }}"));
-        let next = Self::whole(&self.offsets, shader, "(bag + 1u)");
+        shader.line(format!("if (bag == 0u) {{ _ = position{zero}(vec2<u32>(first, 0u)); }}"));
         shader.line(format!("var end = {n}u;"));
-        shader.line(format!("if (bag + 1u < {n_bags}u) {{ end = position{offset}({next}); }}"));
-        shader.line(format!("if (position{start}(vec2<u32>(0u, select(0u, 1u, end < first))) != 0u) {{ return; }}"));
+        shader.line(format!("if (bag + 1u < {n_offsets}u) {{"));
+        let next = Self::whole(&self.offsets, shader, "(bag + 1u)");
+        shader.line(format!("let next = position{offset}({next});"));
+        shader.line(format!("if (next < first) {{ _ = position{zero}(vec2<u32>(first - next, 0u)); }}"));
+        // An offset behind the last bag only has to be in order.
+        shader.line(format!("if (bag + 1u < {n_bags}u) {{ end = next; }}"));
+        shader.line("}");
     }
 
     /// Prints a loop over the positions `k` of the rows `row` of the bag that count, which is left open.

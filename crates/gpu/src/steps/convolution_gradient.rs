@@ -32,7 +32,7 @@ fn gradients(cx: &mut Lowering<'_>, args: &[Operand], results: &[TensorId]) -> L
     };
     let (grad, input, weight) = (cx.floats(*grad)?, cx.floats(*input)?, cx.floats(*weight)?);
     let n_dims = weight.sizes.len().saturating_sub(2);
-    if !(1..=3).contains(&n_dims) || input.sizes.len() != n_dims + 2 || grad.numel() * input.numel() == 0 {
+    if !(1..=3).contains(&n_dims) || input.sizes.len() != n_dims + 2 || grad.numel() == 0 || input.numel() == 0 {
         return Err("a convolution of other dimensions".into());
     }
     let [stride, padding, dilation] = [stride, padding, dilation].map(|it| numbers(it, n_dims));

@@ -80,7 +80,7 @@ fn between(cx: &mut Lowering<'_>, [a, b]: [TensorId; 2], p: &Operand, result: Te
 fn pairs(cx: &mut Lowering<'_>, input: TensorId, p: &Operand, result: TensorId) -> Lowered {
     let (input, result) = (cx.floats(input)?, cx.floats(result)?);
     let [n_rows, n] = input.sizes[..] else { return Err("other sizes".into()) };
-    if result.numel() != n_rows * n_rows.saturating_sub(1) / 2 || n_rows > LONGEST {
+    if n_rows > LONGEST || result.numel() != n_rows * n_rows.saturating_sub(1) / 2 {
         return Err("other sizes".into());
     }
     cx.try_for_each(result.numel(), |_, shader| {

@@ -43,7 +43,7 @@ impl Loss {
         if n_classes == 0 || !matches!(target.dtype, DType::Int64 | DType::UInt8) {
             return Err(format!("classes of {} among {n_classes}", target.dtype.name()).into());
         }
-        if scores.numel() != target.numel() * n_classes || scores.numel() > MOST {
+        if Some(scores.numel()) != target.numel().checked_mul(n_classes) || scores.numel() > MOST {
             return Err("a loss of other sizes".into());
         }
         Ok(Loss { scores, target, target_kind, weight, n_classes })

@@ -42,7 +42,8 @@ impl Patches {
         };
         let points = (0..2).map(count).collect::<Option<Vec<_>>>().ok_or("other sizes")?;
         let channels = image.sizes.get(lead.wrapping_sub(1)).copied().ok_or("other sizes")?;
-        let expected = [channels * kernel[0] * kernel[1], points[0] * points[1]];
+        let rows = kernel.iter().try_fold(channels, |n, it| n.checked_mul(*it)).ok_or("other sizes")?;
+        let expected = [rows, points[0].checked_mul(points[1]).ok_or("other sizes")?];
         if columns.sizes.len() != lead + 1 || columns.sizes[lead - 1..] != expected {
             return Err("other sizes".into());
         }

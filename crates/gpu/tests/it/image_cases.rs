@@ -1,4 +1,4 @@
-//! Calls of operators on images, of losses and of distances.
+//! Calls of operators on images; of losses, distances and transforms; and of small matrices.
 
 use super::Arg::{Bool, Bools, Float, Int, Ints, Known, None as Nothing, Regular, Tensor, Text};
 use super::Call;
@@ -395,7 +395,7 @@ pub(crate) const IMAGE_CALLS: &[Call] = &[
         &[
             Tensor(Float16, &[37, 6]),
             Tensor(Int32, &[23]),
-            Known(Int32, &[0, 4, 5, 23]),
+            Known(Int32, &[0, 4, 5, 20]),
             Bool(false),
             Int(1),
             Bool(false),

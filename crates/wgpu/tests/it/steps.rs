@@ -165,6 +165,41 @@ fn gather(is_wrapped: bool) -> Plan {
 }
 
 #[test]
+fn classes_and_bags_that_are_not_there_are_refused() {
+    let Some(gpu) = gpu() else { return };
+    use Arg::{Bool, Int, Known, None as Nothing};
+    use DType::{Float32, Int64};
+    let loss = |target| plan_of(("aten.nll_loss_forward.default", target, &[(Float32, &[]), (Float32, &[])]));
+    let bags = |args| {
+        let results: &[(DType, &[i64])] = &[(Float32, &[3, 2]), (Int64, &[4]), (Int64, &[3]), (Int64, &[3])];
+        plan_of(("aten._embedding_bag_forward_only.default", args, results))
+    };
+    const TABLE: Arg = Arg::Tensor(Float32, &[5, 2]);
+    const ROWS: Arg = Known(Int64, &[0, 4, 2, 1]);
+    let plans = [
+        loss(&[Arg::Tensor(Float32, &[2, 3]), Known(Int64, &[1, 3]), Nothing, Int(1), Int(-100)]),
+        bags(&[TABLE, ROWS, Known(Int64, &[0, 3, 2]), Bool(false), Int(1), Bool(false), Nothing, Bool(false), Int(0)]),
+        bags(&[TABLE, ROWS, Known(Int64, &[1, 2, 3]), Bool(false), Int(1), Bool(false), Nothing, Bool(false), Int(0)]),
+        bags(&[
+            TABLE,
+            ROWS,
+            Known(Int64, &[0, 1, 2, 5]),
+            Bool(false),
+            Int(1),
+            Bool(false),
+            Nothing,
+            Bool(true),
+            Int(0),
+        ]),
+    ];
+    for plan in plans {
+        let inputs: Vec<Tensor> = (0..plan.inputs.len()).map(|it| input(&plan, it, None)).collect();
+        assert!(run(&mut bound(&plan, None), &inputs).is_err());
+        assert_eq!(run(&mut bound(&plan, Some(gpu)), &inputs).unwrap_err().code(), Code::IndexOutOfRange);
+    }
+}
+
+#[test]
 fn positions_outside_are_refused_as_on_the_cpu() {
     let Some(gpu) = gpu() else { return };
     let rows = Tensor::from_slice(&[1f32; 12], &[4, 3]).unwrap();
