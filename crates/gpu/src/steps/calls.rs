@@ -1,7 +1,8 @@
 //! Calls of operators: those of a family that has shaders, and pointwise ones as loops of one instruction.
 
 use super::{
-    checked, constructors, convolution, loops, matrices, norms, order, pools, positions, reductions, selections,
+    bags, checked, constructors, convolution, convolution_gradient, distances, factorisations, fourier, images, loops,
+    losses, matrices, norms, order, patches, pool_gradients, pools, positions, reductions, selections, spectra,
 };
 use crate::lower::{Lowered, Lowering};
 use tracefx_core::{DType, Dims};
@@ -21,6 +22,16 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], results: &
         .or_else(|| matrices::call(cx, op, args, result))
         .or_else(|| norms::call(cx, op, args, &ids))
         .or_else(|| pools::call(cx, op, args, &ids))
+        .or_else(|| pool_gradients::call(cx, op, args, result))
+        .or_else(|| losses::call(cx, op, args, &ids))
+        .or_else(|| factorisations::call(cx, op, args, &ids))
+        .or_else(|| spectra::call(cx, op, args, &ids))
+        .or_else(|| fourier::call(cx, op, args, result))
+        .or_else(|| bags::call(cx, op, args, &ids))
+        .or_else(|| convolution_gradient::call(cx, op, args, &ids))
+        .or_else(|| distances::call(cx, op, args, result))
+        .or_else(|| images::call(cx, op, args, result))
+        .or_else(|| patches::call(cx, op, args, result))
         .or_else(|| selections::call(cx, op, args, result))
         .or_else(|| positions::call(cx, op, args, result))
         .or_else(|| order::call(cx, op, args, &ids))

@@ -219,12 +219,40 @@ pub(super) fn call(cx: &mut Lowering<'_>, args: &[Operand], result: TensorId) ->
         return Err("a convolution of other dimensions".into());
     }
     let [stride, padding, dilation] = [stride, padding, dilation].map(|it| numbers(it, n_dims));
-    let (stride, padding, dilation, groups) = (stride?, padding?, dilation?, *groups as usize);
+    let window = Direct {
+        stride: stride?,
+        padding: padding?,
+        dilation: dilation?,
+        groups: *groups as usize,
+        is_transposed: *is_transposed,
+    };
+    direct(cx, &window, (&input, &weight, bias.as_ref()), &result)
+}
+
+/// The windows of a convolution, with a number for each dimension.
+#[derive(Clone)]
+pub(super) struct Direct {
+    pub(super) stride: Vec<usize>,
+    pub(super) padding: Vec<usize>,
+    pub(super) dilation: Vec<usize>,
+    pub(super) groups: usize,
+    pub(super) is_transposed: bool,
+}
+
+/// An invocation for each element.
+pub(super) fn direct(
+    cx: &mut Lowering<'_>,
+    window: &Direct,
+    (input, weight, bias): (&View, &View, Option<&View>),
+    result: &View,
+) -> Lowered {
+    let Direct { stride, padding, dilation, groups, is_transposed } = window;
+    let n_dims = weight.sizes.len() - 2;
     cx.for_each(result.numel(), |shader| {
         let places = coordinates(shader, "i", &result.sizes, "c");
         // Of a transposed one, the filters lie in the second dimension.
-        let channels = input.sizes[1] / groups.max(1);
-        let filters = result.sizes[1] / groups.max(1);
+        let channels = input.sizes[1] / (*groups).max(1);
+        let filters = result.sizes[1] / (*groups).max(1);
         shader.line(format!("let first = c1 / {filters}u * {channels}u;"));
         shader.line("var total = 0.0f;");
         shader.line(format!("for (var k = 0u; k < {channels}u; k++) {{"));
@@ -253,15 +281,15 @@ pub(super) fn call(cx: &mut Lowering<'_>, args: &[Operand], result: TensorId) ->
             tap.push(format!("k{dim}"));
         }
         shader.line(format!("if ({}) {{", inside.join(" && ")));
-        let (element, factor) = (shader.load(&input, &input.at(&pixel)), shader.load(&weight, &weight.at(&tap)));
+        let (element, factor) = (shader.load(input, &input.at(&pixel)), shader.load(weight, &weight.at(&tap)));
         shader.line(format!("total += {element} * {factor};"));
         shader.line("}");
         shader.line("}".repeat(n_dims + 1));
         let mut value = "total".to_owned();
-        if let Some(bias) = &bias {
+        if let Some(bias) = bias {
             value = format!("(total + {})", shader.load(bias, &bias.at(&["c1".to_owned()])));
         }
-        let statement = shader.store(&result, &result.at(&places), &rounded(&value, result.dtype));
+        let statement = shader.store(result, &result.at(&places), &rounded(&value, result.dtype));
         shader.line(statement);
     })
 }

@@ -472,7 +472,7 @@ struct Added {
     alpha: f32,
 }
 
-/// The products that are called: `mm`, `bmm`, `matmul`, `linear`, `addmm`, `baddbmm`, `mv`, `dot`.
+/// The products that are called: `mm`, `bmm`, `matmul`, `linear`, `addmm`, `baddbmm`, `mv`, `dot`, `vdot`.
 pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: TensorId) -> Option<Lowered> {
     let name = op.strip_prefix("aten.")?.strip_suffix(".default")?;
     let tensor = |at: usize| if let Some(Operand::Tensor(id)) = args.get(at) { Some(*id) } else { None };
@@ -482,7 +482,7 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: Te
         _ => 1.0,
     };
     let (lhs, rhs, added, is_turned) = match name {
-        "mm" | "bmm" | "matmul" | "mv" | "dot" => (0, 1, None, false),
+        "mm" | "bmm" | "matmul" | "mv" | "dot" | "vdot" => (0, 1, None, false),
         "linear" => (0, 1, args.get(2).and_then(|_| tensor(2)).map(|it| (it, 1.0, 1.0)), true),
         "addmm" | "baddbmm" | "addmv" | "addbmm" => (1, 2, Some((tensor(0)?, number(3), number(4))), false),
         _ => return None,

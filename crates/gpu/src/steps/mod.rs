@@ -1,23 +1,33 @@
 //! The steps that have shaders: a file for each kind.
 
 mod attention;
+mod bags;
 mod binary;
 mod calls;
 mod checked;
 mod complex;
 mod constructors;
 mod convolution;
+mod convolution_gradient;
 mod copies;
+mod distances;
+mod factorisations;
+mod fourier;
+mod images;
 mod integers;
 mod loops;
+mod losses;
 mod matrices;
 mod norms;
 mod order;
+mod patches;
 mod pointwise;
+mod pool_gradients;
 mod pools;
 mod positions;
 mod reductions;
 mod selections;
+mod spectra;
 
 use crate::lower::{Lowered, Lowering};
 use tracefx_plan::{Action, Fused};

@@ -47,32 +47,64 @@ fn mean_of(shader: &mut Shader, name: &str, n: usize, element: &str) -> String {
     format!("{sum} / {}", float(n as f32))
 }
 
-/// `native_group_norm` and `native_layer_norm`: rows that lie behind each other, with means and factors as further results.
+/// `native_group_norm` and `native_layer_norm`, rows that lie behind each other, with means and factors as further results; and batch
+/// normalisation.
 pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], results: &[TensorId]) -> Option<Lowered> {
+    if let Some(it) = Batch::of(op, args) {
+        return Some(batch(cx, args, &it, results));
+    }
     let is_group = match op {
         "aten.native_group_norm.default" => true,
         "aten.native_layer_norm.default" => false,
-        "aten._native_batch_norm_legit_no_training.default" => return Some(batch(cx, args, [3, 4], None, 6, results)),
-        "aten._native_batch_norm_legit_functional.default" if matches!(args.get(5), Some(Operand::Bool(true))) => {
-            return Some(batch(cx, args, [3, 4], args.get(6), 7, results));
-        }
-        "aten._native_batch_norm_legit.no_stats" => {
-            return Some(batch(cx, args, [9, 9], Some(&Operand::None), 5, results));
-        }
         _ => return None,
     };
     Some(rows(cx, is_group, args, results))
 }
 
-/// Batch normalisation: with the statistics at these arguments, or, where there is a momentum, with those of the batch, which change those.
-fn batch(
-    cx: &mut Lowering<'_>,
-    args: &[Operand],
+/// Where the statistics go that the batch has changed.
+#[derive(Clone, Copy, PartialEq)]
+enum Updates {
+    /// Nowhere: there are none, or those of the batch are not taken.
+    None,
+    /// To the fourth and fifth result.
+    Results,
+    /// To the arguments that they are.
+    Arguments,
+}
+
+/// A batch normalisation: the arguments that the running statistics and the number in the root are, how far those move where the statistics of
+/// the batch are taken, and where to.
+struct Batch<'a> {
     running: [usize; 2],
-    momentum: Option<&Operand>,
+    momentum: Option<&'a Operand>,
     eps: usize,
-    results: &[TensorId],
-) -> Lowered {
+    updates: Updates,
+}
+
+impl<'a> Batch<'a> {
+    fn of(op: &str, args: &'a [Operand]) -> Option<Self> {
+        let is_training = matches!(args.get(5), Some(Operand::Bool(true)));
+        let (momentum, eps, updates) = match op {
+            "aten._native_batch_norm_legit_no_training.default" | "aten._batch_norm_no_update.default" => {
+                (None, 6, Updates::None)
+            }
+            "aten._native_batch_norm_legit.default" | "aten.native_batch_norm.default" if is_training => {
+                (args.get(6), 7, Updates::Arguments)
+            }
+            "aten._native_batch_norm_legit.default" | "aten.native_batch_norm.default" => (None, 7, Updates::None),
+            "aten._batch_norm_with_update.default" => (args.get(5), 6, Updates::Arguments),
+            "aten._native_batch_norm_legit_functional.default" if is_training => (args.get(6), 7, Updates::Results),
+            "aten._native_batch_norm_legit.no_stats" => {
+                let running = [usize::MAX, usize::MAX];
+                return Some(Batch { running, momentum: args.get(4), eps: 5, updates: Updates::None });
+            }
+            _ => return None,
+        };
+        Some(Batch { running: [3, 4], momentum, eps, updates })
+    }
+}
+
+fn batch(cx: &mut Lowering<'_>, args: &[Operand], it: &Batch<'_>, results: &[TensorId]) -> Lowered {
     let other = "other arguments";
     let tensor = |at: usize| match args.get(at) {
         Some(Operand::Tensor(it)) => cx.floats(*it).map(Some),
@@ -80,9 +112,11 @@ fn batch(
     };
     let input = tensor(0)?.ok_or(other)?;
     let (weight, bias) = (tensor(1)?, tensor(2)?);
-    let [mean, var] = [tensor(running[0])?, tensor(running[1])?];
-    let Some(Operand::Float(eps)) = args.get(eps) else { return Err(other.into()) };
-    let outs = results.iter().map(|it| cx.floats(*it)).collect::<Result<Vec<_>, _>>()?;
+    let [mean, var] = [tensor(it.running[0])?, tensor(it.running[1])?];
+    let Some(Operand::Float(eps)) = args.get(it.eps) else { return Err(other.into()) };
+    // A fourth result alone is memory that other devices want, without elements.
+    let n_outs = if it.updates == Updates::Results { 5 } else { 3 };
+    let outs = results.iter().take(n_outs).map(|it| cx.floats(*it)).collect::<Result<Vec<_>, _>>()?;
     let result = outs.first().ok_or(other)?;
     if input.sizes.len() < 2 || input.dtype != DType::Float32 {
         return Err(other.into());
@@ -90,10 +124,17 @@ fn batch(
     let others: Vec<usize> = (0..input.sizes.len()).filter(|it| *it != 1).collect();
     let (rows, target) = (input.with_dims(&others), result.with_dims(&others));
     let n: usize = rows.sizes[1..].iter().product();
-    let momentum = match momentum {
+    let momentum = match it.momentum {
         None => None,
-        Some(Operand::Float(it)) => Some(*it as f32),
-        Some(_) => Some(0.0),
+        Some(Operand::Float(it)) => Some(*it),
+        Some(_) => return Err(other.into()),
+    };
+    let updated = match (it.updates, &mean, &var, &outs[..]) {
+        (Updates::Arguments, Some(mean), Some(var), _) => Some([(mean, mean), (var, var)]),
+        (Updates::Results, Some(mean), Some(var), [_, _, _, new_mean, new_var]) => {
+            Some([(mean, new_mean), (var, new_var)])
+        }
+        (Updates::None | Updates::Arguments | Updates::Results, _, _, _) => None,
     };
     if momentum.is_some() && n < 2 {
         return Err("a variance of too few numbers".into());
@@ -134,13 +175,12 @@ fn batch(
                 shader.line(statement);
             }
         }
-        if let (Some(momentum), [_, _, _, new_mean, new_var]) = (momentum, &outs[..]) {
+        if let (Some(momentum), Some(updated)) = (momentum, updated) {
             let unbiased = format!("variance * {}", float(n as f32 / (n as f32 - 1.0)));
-            for (old, new, value) in [(&mean, new_mean, "middle"), (&var, new_var, &unbiased)] {
-                let old = old.as_ref().ok_or(other)?;
-                let kept = shader.load(old, &old.at(&channel));
-                let value = format!("{kept} * {} + {value} * {}", float(1.0 - momentum), float(momentum));
-                let statement = shader.store(new, &format!("{}u + row", new.offset), &value);
+            let [kept, moved] = [1.0 - momentum, momentum].map(|it| float(it as f32));
+            for ((old, new), value) in updated.into_iter().zip(["middle", &unbiased]) {
+                let value = format!("{} * {kept} + {value} * {moved}", shader.load(old, &old.at(&channel)));
+                let statement = shader.store(new, &new.at(&channel), &value);
                 shader.line(statement);
             }
         }

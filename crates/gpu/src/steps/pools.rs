@@ -149,14 +149,20 @@ fn pooled(
 pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], results: &[TensorId]) -> Option<Lowered> {
     let n_dims = match op {
         "aten.avg_pool1d.default" => 1,
-        "aten.avg_pool2d.default" | "aten.max_pool2d_with_indices.default" | "aten._adaptive_avg_pool2d.default" => 2,
-        "aten.avg_pool3d.default" | "aten.max_pool3d_with_indices.default" | "aten._adaptive_avg_pool3d.default" => 3,
+        "aten.avg_pool2d.default"
+        | "aten.max_pool2d_with_indices.default"
+        | "aten._adaptive_avg_pool2d.default"
+        | "aten.adaptive_max_pool2d.default" => 2,
+        "aten.avg_pool3d.default"
+        | "aten.max_pool3d_with_indices.default"
+        | "aten._adaptive_avg_pool3d.default"
+        | "aten.adaptive_max_pool3d.default" => 3,
         _ => return None,
     };
-    Some(if op.contains("adaptive") {
-        adaptive(cx, n_dims, args, results)
-    } else {
-        windowed(cx, op, n_dims, args, results)
+    Some(match op.contains("adaptive") {
+        true if op.contains("max") => adaptive_max(cx, n_dims, args, results),
+        true => adaptive(cx, n_dims, args, results),
+        false => windowed(cx, op, n_dims, args, results),
     })
 }
 
@@ -189,30 +195,86 @@ fn windowed(cx: &mut Lowering<'_>, op: &str, n_dims: usize, args: &[Operand], re
     pooled(cx, &windows, (&input, kind), &result, None)
 }
 
+/// Opens loops over the elements of the part that a place of the result has, in each of the last dimensions: statements that end with one
+/// open bracket a dimension, the coordinates of the element, and the number of elements.
+fn parts(shader: &mut Shader, input: &View, result: &View, places: &[String], n_dims: usize) -> (Vec<String>, String) {
+    let lead = result.sizes.len() - n_dims;
+    let (mut pixel, mut n) = (places[..lead].to_vec(), String::from("1u"));
+    for dim in 0..n_dims {
+        let (point, from, to) = (&places[lead + dim], input.sizes[lead + dim], result.sizes[lead + dim]);
+        shader.line(format!("let from{dim} = {point} * {from}u / {to}u;"));
+        shader.line(format!("let e{dim} = (({point} + 1u) * {from}u + {}u) / {to}u;", to - 1));
+        n = format!("{n} * (e{dim} - from{dim})");
+        pixel.push(format!("p{dim}"));
+    }
+    for dim in 0..n_dims {
+        shader.line(format!("for (var p{dim} = from{dim}; p{dim} < e{dim}; p{dim}++) {{"));
+    }
+    (pixel, n)
+}
+
+/// Whether the ends of parts are numbers that a device holds.
+fn are_counted(input: &View, result: &View, n_dims: usize) -> Result<(), Reason> {
+    let lead = result.sizes.len() - n_dims;
+    let fits = |(from, to): (&usize, &usize)| from.checked_mul(to + 1).is_some_and(|it| it <= i32::MAX as usize);
+    let all_fit = input.sizes[lead..].iter().zip(&result.sizes[lead..]).all(fits);
+    all_fit.then_some(()).ok_or_else(|| "parts of too many elements".into())
+}
+
 /// The mean of each of as many parts as the result has places.
 fn adaptive(cx: &mut Lowering<'_>, n_dims: usize, args: &[Operand], results: &[TensorId]) -> Lowered {
     let Some(Operand::Tensor(input)) = args.first() else { return Err("other arguments".into()) };
     let (input, result) = (cx.floats(*input)?, cx.floats(results[0])?);
-    let lead = result.sizes.len() - n_dims;
+    are_counted(&input, &result, n_dims)?;
     cx.for_each(result.numel(), |shader: &mut Shader| {
         let places = coordinates(shader, "i", &result.sizes, "c");
         shader.line("var total = 0.0f;");
-        let (mut pixel, mut n) = (places[..lead].to_vec(), String::from("1u"));
-        for dim in 0..n_dims {
-            let (point, from, to) = (&places[lead + dim], input.sizes[lead + dim], result.sizes[lead + dim]);
-            shader.line(format!("let from{dim} = {point} * {from}u / {to}u;"));
-            shader.line(format!("let e{dim} = (({point} + 1u) * {from}u + {}u) / {to}u;", to - 1));
-            n = format!("{n} * (e{dim} - from{dim})");
-            pixel.push(format!("p{dim}"));
-        }
-        for dim in 0..n_dims {
-            shader.line(format!("for (var p{dim} = from{dim}; p{dim} < e{dim}; p{dim}++) {{"));
-        }
+        let (pixel, n) = parts(shader, &input, &result, &places, n_dims);
         let element = shader.load(&input, &input.at(&pixel));
         shader.line(format!("total += {element};"));
         shader.line("}".repeat(n_dims));
         let statement =
             shader.store(&result, &result.at(&places), &rounded(&format!("total / f32({n})"), result.dtype));
+        shader.line(statement);
+    })
+}
+
+/// The largest element of each of as many parts as the result has places, and where in its plane it is.
+fn adaptive_max(cx: &mut Lowering<'_>, n_dims: usize, args: &[Operand], results: &[TensorId]) -> Lowered {
+    let (Some(Operand::Tensor(input)), [result, positions]) = (args.first(), results) else {
+        return Err("other arguments".into());
+    };
+    let ((input, kind), (result, positions)) = (cx.view(*input)?, (cx.view(*result)?.0, cx.view(*positions)?.0));
+    are_counted(&input, &result, n_dims)?;
+    let is_better = match kind {
+        Kind::Float => "it > best || is_nan(it)",
+        Kind::Int => "it > best",
+        Kind::Long => "long_less(best, it)",
+        Kind::Bool => return Err("a pooling of bools".into()),
+    };
+    let lead = result.sizes.len() - n_dims;
+    if input.sizes[lead..].contains(&0) {
+        return Err("a pooling of nothing".into());
+    }
+    cx.for_each(result.numel(), |shader: &mut Shader| {
+        let places = coordinates(shader, "i", &result.sizes, "c");
+        shader.line("var n = 0u;");
+        shader.line("var at = 0u;");
+        shader.line(format!("var best = {};", constant(kind, 0)));
+        let (pixel, _) = parts(shader, &input, &result, &places, n_dims);
+        let element = shader.load(&input, &input.at(&pixel));
+        shader.line(format!("let it = {element};"));
+        let position =
+            (0..n_dims).fold("0u".to_owned(), |at, dim| format!("({at}) * {}u + p{dim}", input.sizes[lead + dim]));
+        shader.line(format!("if (n == 0u || {is_better}) {{"));
+        shader.line("best = it;");
+        shader.line(format!("at = {position};"));
+        shader.line("}");
+        shader.line("n++;");
+        shader.line("}".repeat(n_dims));
+        let statement = shader.store(&result, &result.at(&places), "best");
+        shader.line(statement);
+        let statement = shader.store(&positions, &positions.at(&places), "vec2<u32>(at, 0u)");
         shader.line(statement);
     })
 }

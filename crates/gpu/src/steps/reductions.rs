@@ -122,7 +122,7 @@ impl Row<'_> {
     }
 }
 
-fn added(kind: Kind, a: &str, b: &str) -> String {
+pub(super) fn added(kind: Kind, a: &str, b: &str) -> String {
     match kind {
         Kind::Float | Kind::Int => format!("{a} + {b}"),
         Kind::Long => format!("long_add({a}, {b})"),

@@ -130,12 +130,6 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: Te
             let input = tensor(0)?;
             collected(cx, &Scatter::of(op, args, rank(input))?, input, result)
         }
-        ("upsample_bilinear2d" | "upsample_nearest2d", "default") => {
-            let is_smooth = name == "upsample_bilinear2d";
-            let is_aligned = is_smooth && matches!(args.get(2), Some(Operand::Bool(true)));
-            let scales = &args[if is_smooth { 3 } else { 2 }..];
-            enlarged(cx, (is_smooth, is_aligned), tensor(0)?, scales, result)
-        }
         ("fill", "Tensor") => filled_with(cx, tensor(1)?, result),
         ("arange", "start_step") => counted(cx, args.first()?, args.get(2)?, result),
         ("arange", "start") => counted(cx, args.first()?, &Operand::Int(1), result),
@@ -662,7 +656,7 @@ fn surrounded(cx: &mut Lowering<'_>, name: &str, input: TensorId, padding: &Oper
 }
 
 /// The most steps of a scatter: each place looks at all positions of its row, so that what comes to it is joined in order.
-const MOST_SCATTERED: usize = 1 << 28;
+pub(super) const MOST_SCATTERED: usize = 1 << 28;
 
 fn collected(cx: &mut Lowering<'_>, it: &Scatter<'_>, input: TensorId, result: TensorId) -> Lowered {
     let ((input, kind), (result, _)) = (cx.view(input)?, cx.view(result)?);
@@ -734,60 +728,6 @@ fn collected(cx: &mut Lowering<'_>, it: &Scatter<'_>, input: TensorId, result: T
         shader.line(statement);
     })?;
     Ok([check, collect].concat())
-}
-
-/// Images in another size, by the nearest pixel or between four.
-fn enlarged(
-    cx: &mut Lowering<'_>,
-    (is_smooth, is_aligned): (bool, bool),
-    input: TensorId,
-    scales: &[Operand],
-    result: TensorId,
-) -> Lowered {
-    let (input, result) = (cx.floats(input)?, cx.floats(result)?);
-    if input.sizes.len() != 4 || input.numel() == 0 {
-        return Err("other sizes".into());
-    }
-    cx.for_each(result.numel(), |shader| {
-        let places = coordinates(shader, "i", &result.sizes, "c");
-        for dim in 0..2 {
-            let (from, to) = (input.sizes[dim + 2], result.sizes[dim + 2]);
-            let place = &places[dim + 2];
-            let scale = match scales.get(dim) {
-                _ if is_aligned => {
-                    if to > 1 {
-                        (from as f32 - 1.0) / (to as f32 - 1.0)
-                    } else {
-                        0.0
-                    }
-                }
-                Some(Operand::Float(it)) if *it > 0.0 => (1.0 / *it) as f32,
-                _ => from as f32 / to as f32,
-            };
-            let scale = crate::shader::float(scale);
-            let source = match (is_smooth, is_aligned) {
-                (true, false) => format!("max((f32({place}) + 0.5f) * {scale} - 0.5f, 0.0f)"),
-                (_, _) => format!("f32({place}) * {scale}"),
-            };
-            shader.line(format!("let s{dim} = {source};"));
-            shader.line(format!("let a{dim} = min(u32(s{dim}), {}u);", from - 1));
-            shader.line(format!("let z{dim} = min(a{dim} + 1u, {}u);", from - 1));
-            shader.line(format!("let w{dim} = s{dim} - f32(a{dim});"));
-        }
-        let mut pixel = |y: &str, x: &str| {
-            let at = [places[0].clone(), places[1].clone(), y.to_owned(), x.to_owned()];
-            shader.load(&input, &input.at(&at))
-        };
-        let value = if is_smooth {
-            let [a, b, c, d] = [pixel("a0", "a1"), pixel("a0", "z1"), pixel("z0", "a1"), pixel("z0", "z1")];
-            format!("(1.0f - w0) * ((1.0f - w1) * {a} + w1 * {b}) + w0 * ((1.0f - w1) * {c} + w1 * {d})")
-        } else {
-            pixel("a0", "a1")
-        };
-        let value = super::pointwise::rounded(&value, result.dtype);
-        let statement = shader.store(&result, &result.at(&places), &value);
-        shader.line(statement);
-    })
 }
 
 /// `aten.index_put`: values at positions of some dimensions, which stand side by side.

@@ -1,12 +1,17 @@
 //! Plans of one step each, of what has shaders: for the tests of the text, and for those of what it computes.
 
-use tracefx_core::{DType, Dims};
+use tracefx_core::{DType, Dims, Tensor as Values};
 use tracefx_plan::{
     Action, Activation, Argument, Attention, BatchNorm, Buffer, Convolution, ConvolutionLayer, Epilogue, Fused, Gather,
     Instruction, Loop, Norm, NormStatistic, Operand, Plan, Pool, PoolReduction, Product, QuantizedConvolution,
     QuantizedResidual, Register, Rounding, TensorId, TensorView, Window,
 };
 use tracefx_sym::SymInt;
+
+#[path = "image_cases.rs"]
+mod image_cases;
+
+pub(crate) use image_cases::IMAGE_CALLS;
 
 /// A plan that grows.
 #[derive(Default)]
@@ -33,6 +38,34 @@ impl Build {
         let id = self.plan.add_tensor(view);
         self.plan.inputs.push(Operand::Tensor(id));
         id
+    }
+
+    /// Positions that the program knows.
+    fn positions(&mut self, dtype: DType, values: &[i64]) -> TensorId {
+        let sizes = [values.len()];
+        let tensor = match dtype {
+            Int32 => Values::from_slice(&values.iter().map(|it| *it as i32).collect::<Vec<_>>(), &sizes),
+            _ => Values::from_slice(values, &sizes),
+        };
+        self.constant(&tensor.unwrap())
+    }
+
+    /// Matrices of the program that have an inverse: their diagonals are larger than what stands beside them.
+    fn regular(&mut self, sizes: &[i64]) -> TensorId {
+        let [.., rows, cols] = *sizes else { panic!("a matrix has two dimensions") };
+        let n: i64 = sizes.iter().product();
+        let number = |it: i64| {
+            let is_diagonal = it / cols % rows == it % cols;
+            (it * it * 31 + it * 17) as f32 % 19.0 / 10.0 - 1.0 + if is_diagonal { 4.0 } else { 0.0 }
+        };
+        let sizes: Vec<usize> = sizes.iter().map(|it| *it as usize).collect();
+        self.constant(&Values::from_slice(&(0..n).map(number).collect::<Vec<_>>(), &sizes).unwrap())
+    }
+
+    fn constant(&mut self, tensor: &Values) -> TensorId {
+        let buffer = self.plan.add_buffer(Buffer::Constant(tensor.storage().clone()));
+        let sizes: Vec<SymInt> = tensor.sizes().iter().map(|it| SymInt::from(*it as i64)).collect();
+        self.plan.add_tensor(TensorView::row_major(buffer, tensor.dtype(), &sizes))
     }
 
     /// A result, row-major.
@@ -75,7 +108,12 @@ pub(crate) enum Arg {
     Int(i64),
     Float(f64),
     Bool(bool),
+    Bools(&'static [bool]),
     Ints(&'static [i64]),
+    /// Positions that the program knows, which are these.
+    Known(DType, &'static [i64]),
+    /// Matrices that have an inverse.
+    Regular(&'static [i64]),
     Text(&'static str),
     /// Tensors of int64 in a list, of these sizes.
     Positions(&'static [&'static [i64]]),
@@ -98,6 +136,9 @@ pub(crate) fn plan_of((op, args, results): Call) -> Plan {
             Float(it) => Operand::Float(it),
             Arg::Bool(it) => Operand::Bool(it),
             Ints(it) => Operand::List(it.iter().map(|it| Operand::Int(*it)).collect()),
+            Arg::Bools(it) => Operand::List(it.iter().map(|it| Operand::Bool(*it)).collect()),
+            Arg::Known(dtype, it) => Operand::Tensor(build.positions(dtype, it)),
+            Arg::Regular(sizes) => Operand::Tensor(build.regular(sizes)),
             Text(it) => Operand::Str(it.into()),
             Positions(it) => Operand::List(it.iter().map(|sizes| Operand::Tensor(build.input(Int64, sizes))).collect()),
             Nothing => Operand::None,
@@ -515,21 +556,6 @@ pub(crate) const CALLS: &[Call] = &[
         "aten._native_batch_norm_legit.no_stats",
         &[Tensor(Float32, &[2, 6, 4, 5]), Nothing, Tensor(Float32, &[6]), Arg::Bool(true), Float(0.1), Float(1e-5)],
         &[(Float32, &[2, 6, 4, 5]), (Float32, &[6]), (Float32, &[6])],
-    ),
-    (
-        "aten.upsample_bilinear2d.default",
-        &[Tensor(Float32, &[2, 3, 4, 5]), Ints(&[7, 9]), Arg::Bool(false), Nothing, Nothing],
-        &[(Float32, &[2, 3, 7, 9])],
-    ),
-    (
-        "aten.upsample_bilinear2d.default",
-        &[Tensor(Float32, &[2, 3, 4, 5]), Ints(&[7, 9]), Arg::Bool(true), Nothing, Nothing],
-        &[(Float32, &[2, 3, 7, 9])],
-    ),
-    (
-        "aten.upsample_nearest2d.default",
-        &[Tensor(Float32, &[2, 3, 4, 5]), Ints(&[8, 10]), Float(2.0), Float(2.0)],
-        &[(Float32, &[2, 3, 8, 10])],
     ),
     // What moves elements.
     ("aten.slice_scatter.default", &[MATRIX, Tensor(Float32, &[37, 9]), Int(1), Int(2), Int(20), Int(2)], F),

@@ -1,6 +1,6 @@
 //! Every module that plans are lowered to is valid, without a GPU.
 
-use crate::cases::{ASSERTIONS, CALLS, DIVISIONS, LONG_SUMS, fused, plan_of};
+use crate::cases::{ASSERTIONS, CALLS, DIVISIONS, IMAGE_CALLS, LONG_SUMS, fused, plan_of};
 use crate::programs::program;
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use safetensors::SafeTensors;
@@ -33,7 +33,7 @@ pub(crate) fn check(program: &Program) {
 fn calls_have_valid_modules() {
     // Batch normalisation reads and writes ten tensors.
     let limits = Limits { bindings: 10, ..Limits::default() };
-    for call in CALLS.iter().chain(LONG_SUMS).chain(DIVISIONS).chain(ASSERTIONS) {
+    for call in CALLS.iter().chain(IMAGE_CALLS).chain(LONG_SUMS).chain(DIVISIONS).chain(ASSERTIONS) {
         let program = lower(&plan_of(*call), &limits, &|_| false);
         match &program.steps[0].work {
             Work::Device(dispatches) => assert!(!dispatches.is_empty(), "{} does nothing", call.0),

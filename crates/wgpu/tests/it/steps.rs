@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "a test tells why it does nothing")]
 
-use crate::cases::{ASSERTIONS, Arg, Build, CALLS, Call, DIVISIONS, LONG_SUMS, fused, plan_of};
+use crate::cases::{ASSERTIONS, Arg, Build, CALLS, Call, DIVISIONS, IMAGE_CALLS, LONG_SUMS, fused, plan_of};
 use std::sync::{Arc, OnceLock};
 use tracefx_core::{Bool8, Code, DType, Diagnostic, Dims, Result, Storage, Tensor, bf16, f16};
 use tracefx_exec::{Accelerator, BoundPlan, Executor, LOOP_STEPS};
@@ -139,13 +139,12 @@ fn check_inputs(name: &str, plan: &Plan, inputs: &[Tensor], n_terms: f64) {
 
 #[test]
 fn calls_compute_what_the_kernels_compute() {
-    for call in CALLS {
-        let reads_positions = ["index", "embedding", "gather", "scatter", "take"].iter().any(|it| call.0.contains(it));
-        check(
-            &format!("{} {:?}", call.0, call.1),
-            &plan_of(*call),
-            reads_positions.then_some(if call.0 == "aten.scatter.value" { 7 } else { 37 }),
-        );
+    for call in CALLS.iter().chain(IMAGE_CALLS) {
+        let reads_positions = ["index", "embedding", "gather", "scatter", "take", "unpool", "loss"].iter();
+        let reads_positions = reads_positions.into_iter().any(|it| call.0.contains(it));
+        let is_among_few = call.0 == "aten.scatter.value" || call.0.contains("loss");
+        let below = if is_among_few { 7 } else { 37 };
+        check(&format!("{} {:?}", call.0, call.1), &plan_of(*call), reads_positions.then_some(below));
     }
 }
 
@@ -210,6 +209,41 @@ fn gather(is_wrapped: bool) -> Plan {
         .plan
         .push("rows", Action::Fused(Fused::Gather(Gather { op: op.into(), input, dim: 0, index, is_wrapped, result })));
     build.finish()
+}
+
+#[test]
+fn classes_and_bags_that_are_not_there_are_refused() {
+    let Some(gpu) = gpu() else { return };
+    use Arg::{Bool, Int, Known, None as Nothing};
+    use DType::{Float32, Int64};
+    let loss = |target| plan_of(("aten.nll_loss_forward.default", target, &[(Float32, &[]), (Float32, &[])]));
+    let bags = |args| {
+        let results: &[(DType, &[i64])] = &[(Float32, &[3, 2]), (Int64, &[4]), (Int64, &[3]), (Int64, &[3])];
+        plan_of(("aten._embedding_bag_forward_only.default", args, results))
+    };
+    const TABLE: Arg = Arg::Tensor(Float32, &[5, 2]);
+    const ROWS: Arg = Known(Int64, &[0, 4, 2, 1]);
+    let plans = [
+        loss(&[Arg::Tensor(Float32, &[2, 3]), Known(Int64, &[1, 3]), Nothing, Int(1), Int(-100)]),
+        bags(&[TABLE, ROWS, Known(Int64, &[0, 3, 2]), Bool(false), Int(1), Bool(false), Nothing, Bool(false), Int(0)]),
+        bags(&[TABLE, ROWS, Known(Int64, &[1, 2, 3]), Bool(false), Int(1), Bool(false), Nothing, Bool(false), Int(0)]),
+        bags(&[
+            TABLE,
+            ROWS,
+            Known(Int64, &[0, 1, 2, 5]),
+            Bool(false),
+            Int(1),
+            Bool(false),
+            Nothing,
+            Bool(true),
+            Int(0),
+        ]),
+    ];
+    for plan in plans {
+        let inputs: Vec<Tensor> = (0..plan.inputs.len()).map(|it| input(&plan, it, None)).collect();
+        assert!(run(&mut bound(&plan, None), &inputs).is_err());
+        assert_eq!(run(&mut bound(&plan, Some(gpu)), &inputs).unwrap_err().code(), Code::IndexOutOfRange);
+    }
 }
 
 #[test]
