@@ -260,12 +260,12 @@ class RuleTracer extends Tracer {
   }
 
   protected override createInputs(): Inputs {
-    const values = this.#args.map((it, at): unknown => {
-      if (!isNode(it)) return argValue(it, () => undefined);
-      const input = this.createProxy("placeholder", `arg_${at}`, [], {});
-      this.inputs.push([input.node, it]);
+    const inputOf = (arg: Node): unknown => {
+      const input = this.createProxy("placeholder", `arg_${this.inputs.length}`, [], {});
+      this.inputs.push([input.node, arg]);
       return input;
-    });
+    };
+    const values = this.#args.map((it) => argValue(it, inputOf));
     return { run: (fn) => fn(...values), finish: () => {} };
   }
 }

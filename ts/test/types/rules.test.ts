@@ -168,6 +168,16 @@ test("a function is written in terms of those that have constraints", () => {
   expect(() => registerTransformationRule(flattened, (it: Tensor) => it)).toThrow("a rule is registered already");
 });
 
+test("such a function takes lists of tensors", () => {
+  const sum = wrap((xs: readonly Tensor[]) => xs[0] as Tensor, "rules_test.sum_of_list");
+  registerTransformationRule(sum, ([x, y]: [Tensor, Tensor]) => torch.add(x, y));
+  const verdictOf = (second: TensorType): string => {
+    const gm = symbolicTrace((x: Tensor, y: Tensor) => sum([x, y]));
+    return transformAllConstraints(typedAs(gm, new TensorType([2, 3]), second)).answer.verdict;
+  };
+  expect([verdictOf(new TensorType([2, 3])), verdictOf(new TensorType([2, 4]))]).toEqual(["sat", "unsat"]);
+});
+
 function typedAs(gm: GraphModule, ...ofInputs: TensorType[]): GraphModule {
   for (const [at, node] of gm.graph.findNodes({ op: "placeholder" }).entries()) node.type = String(ofInputs[at]);
   return gm;
