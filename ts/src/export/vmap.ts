@@ -182,18 +182,20 @@ class Batch {
     return new TensorMeta({ ...meta, sizes: sizes as SymInt[], strides: strides as SymInt[] });
   }
 
-  /** One example of an argument; with `isApart` in a storage of its own, from the first element on. */
+  /** One example of an argument; with `isApart` it lies in a storage of its own, as all examples together lie in theirs. */
   #example(at: number, example: number, isApart: boolean): unknown {
     const dim = this.#dims[at];
     if (dim === null) return this.#leaves[at];
-    const view = callOperator("aten.select", [this.#leaves[at], dim, example]);
-    return isApart ? callOperator("aten.clone", [view]) : view;
+    const view = callOperator("aten.select", [this.#leaves[at], dim, example]) as Tensor;
+    return isApart ? apart(this.#leaves[at] as Tensor, view) : view;
   }
 
   #oneByOne(f: (...leaves: unknown[]) => unknown, outDims: readonly (number | null)[], fn: ClosedFunction): unknown[] {
     if (this.count === 0) return (fn.results as readonly Node[]).map((it, at) => emptyOf(it, outDims[at] ?? null));
     // Offsets into memory are those of an example by itself.
     const isApart = Array.from(fn.graph.nodes).some(({ target }) => target.startsWith("torch.ops.aten.as_strided"));
+    // What is written to an example apart would be lost.
+    if (isApart) refuseInputWrites(fn.graph, writeApartRefused);
     const rows = Array.from(
       { length: this.count },
       (_, example) => treeFlatten(f(...this.#leaves.map((__, at) => this.#example(at, example, isApart))))[0],
@@ -246,6 +248,20 @@ class Batch {
       return wanted === 0 ? all : callOperator("aten.movedim", [all, 0, wanted]);
     });
   }
+}
+
+/**
+ * An example in a copy of its memory. It has its strides, and begins where the tensor of all examples does, from where PyTorch counts the
+ * offsets of `as_strided` in each.
+ */
+function apart(all: Tensor, view: Tensor): unknown {
+  const offset = Number(metaOf(all).storageOffset);
+  const { sizes, strides, storageOffset } = metaOf(view);
+  const span = sizes.includes(0)
+    ? 0
+    : sizes.reduce<number>((sum, it, dim) => sum + (Number(it) - 1) * Number(strides[dim]), 1);
+  const memory = callOperator("aten.as_strided", [all, [offset + span], [1], Number(storageOffset) - offset]);
+  return callOperator("aten.as_strided", [callOperator("aten.clone", [memory]), sizes, strides, offset]);
 }
 
 function inFront(value: unknown, dim: number): unknown {
@@ -303,6 +319,13 @@ function writeRefused({ target }: Node): FxError {
   return fxError("NotImplemented", "vmap of a function that writes to a tensor which all examples share", {
     op: target.replace(/^torch\.ops\./, ""),
     help: "give the tensor as an argument with a dimension of examples, or write to a clone()",
+  });
+}
+
+function writeApartRefused({ target }: Node): FxError {
+  return fxError("NotImplemented", "vmap of a function that writes to its argument, and views memory by as_strided", {
+    op: target.replace(/^torch\.ops\./, ""),
+    help: "write to a clone()",
   });
 }
 

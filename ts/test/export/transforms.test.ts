@@ -160,6 +160,32 @@ describe("vmap", () => {
     ]);
   });
 
+  test("counts strides in memory as all examples lie in it", () => {
+    const matrix = torch.arange(12).reshape([3, 4]);
+    const below = func.vmap((it: Tensor) => it.asStrided([2], [4]), { inDims: 1 })(matrix) as Tensor;
+    expect(below.toArray()).toEqual([
+      [0, 4],
+      [1, 5],
+      [2, 6],
+      [3, 7],
+    ]);
+    const [first, second] = [undefined, 4].map((offset) =>
+      (func.vmap((it: Tensor) => it.asStrided([2], [1], offset))(matrix.narrow(0, 1, 2)) as Tensor).toArray(),
+    );
+    expect([first, second]).toEqual([
+      [
+        [4, 5],
+        [8, 9],
+      ],
+      [
+        [4, 5],
+        [8, 9],
+      ],
+    ]);
+    const writes = (it: Tensor): Tensor => it.add_(1).asStrided([2], [1]);
+    expect(() => func.vmap(writes)(matrix)).toThrow("writes to its argument, and views memory by as_strided");
+  });
+
   test("draws nothing where everything is dropped", () => {
     const dropped = func.vmap((it: Tensor) => F.dropout(it, 1))(ones(3)) as Tensor;
     expect(dropped.toArray()).toEqual([0, 0, 0]);
