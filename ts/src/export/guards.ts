@@ -103,7 +103,7 @@ export interface GuardsExpressionOptions {
  *
  * @example
  * ```ts
- * produceGuardsExpression(gm); // "L['t0'].stride()[0] == L['t0'].size()[1] and L['t0'].size()[0] > 3"
+ * produceGuardsExpression(gm); // "L['t0'].stride()[0] == L['t0'].size()[1] and 4 <= L['t0'].size()[0] and 2 <= L['t0'].size()[1]"
  * ```
  */
 export function produceGuardsExpression(gm: GraphModule, options: GuardsExpressionOptions = {}): string | null {
@@ -164,7 +164,7 @@ function escaped(text: string): string {
  * ```ts
  * evaluateGuardsExpression("L['t0'].size()[0] > 3", [torch.ones(5, 3)]); // true
  * ```
- * @throws {@link SymbolicError} where the text is no condition.
+ * @throws {@link ArchiveError} where the text is no condition.
  */
 export function evaluateGuardsExpression(code: string, args: readonly Input[]): boolean {
   checkText("evaluateGuardsExpression", "the condition", code);

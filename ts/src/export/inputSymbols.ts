@@ -7,6 +7,7 @@
  * @module
  */
 import { fxError } from "../base/errors.ts";
+import { checkGiven } from "../base/given.ts";
 import type { EngineShapes } from "../engine/shapes.ts";
 import { SymExpr, type SymInt, TensorMeta, type Val } from "../graph/val.ts";
 import { intTensor, type SourceOfSymbol } from "./deferredGuards.ts";
@@ -135,6 +136,11 @@ export class InputSymbols {
   #visit({ source, value, dims = [], symbolicContext }: KnownInput, at: number, count: number): Said {
     const isUnbacked = dims.some((it) => it instanceof DimHint && it.kind === "UNBACKED");
     if (symbolicContext === undefined && !isUnbacked) return { source, dims };
+    checkGiven(
+      "ShapeSession",
+      symbolicContext === undefined || (symbolicContext as unknown) instanceof StatelessSymbolicContext,
+      `a StatelessSymbolicContext as the symbolicContext of ${source}`,
+    );
     const isTensor = value instanceof TensorMeta;
     if (!isTensor && !Number.isSafeInteger(value)) {
       throw fxError("DynamicShapes", `tensors and ints have sizes, and ${source} is neither`);

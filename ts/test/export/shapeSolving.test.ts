@@ -287,6 +287,8 @@ describe("a size that only data tells", () => {
     expect(refused({ value: 1.5, symbolicContext: context(DimDynamic.UNBACKED) })).toBe(
       "tensors and ints have sizes, and x is neither",
     );
+    const plain = { dynamicSizes: ["UNBACKED"] } as unknown as StatelessSymbolicContext;
+    expect(refused({ value: ones(2), symbolicContext: plain })).toContain("a StatelessSymbolicContext");
   });
 });
 
