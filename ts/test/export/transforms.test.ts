@@ -169,7 +169,7 @@ describe("vmap", () => {
       [2, 6],
       [3, 7],
     ]);
-    const [first, second] = [undefined, 4].map((offset) =>
+    const [first, second] = [null, 4].map((offset) =>
       (func.vmap((it: Tensor) => it.asStrided([2], [1], offset))(matrix.narrow(0, 1, 2)) as Tensor).toArray(),
     );
     expect([first, second]).toEqual([
