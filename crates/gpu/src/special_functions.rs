@@ -60,10 +60,34 @@ pub(crate) const FUNCTIONS: &[(&str, &str)] = &[
     // The part of a number behind its whole number, between minus a half and a half.
     ("beside_whole", "fn beside_whole(x: f32) -> f32 {\n    return x - round(x);\n}\n"),
     // Stirling's series beyond eight, and below it what the recurrence leads there (Abramowitz and Stegun, 6.1.41 and 6.1.15).
+    // That of `2 + z`, with `z` at most a half away from zero (6.1.33): where it is zero itself, it has all its digits.
+    (
+        "lgamma_beside_two",
+        "fn lgamma_beside_two(z: f32) -> f32 {
+    var y = 4.3748668e-06f;
+    y = y * z - 9.4394883e-06f;
+    y = y * z + 2.0507213e-05f;
+    y = y * z - 4.4926237e-05f;
+    y = y * z + 9.9457513e-05f;
+    y = y * z - 2.2315476e-04f;
+    y = y * z + 5.0966952e-04f;
+    y = y * z - 1.1927539e-03f;
+    y = y * z + 2.8905103e-03f;
+    y = y * z - 7.3855510e-03f;
+    y = y * z + 2.0580808e-02f;
+    y = y * z - 6.7352301e-02f;
+    y = y * z + 3.2246703e-01f;
+    y = y * z + 4.2278434e-01f;
+    return y * z;
+}
+",
+    ),
     (
         "lgamma_right",
         "fn lgamma_right(x: f32) -> f32 {
     if (x < 1e-10f) { return -ln_of(x); }
+    if (x >= 1.5f && x <= 2.5f) { return lgamma_beside_two(x - 2.0f); }
+    if (x >= 0.5f && x < 1.5f) { return lgamma_beside_two(x - 1.0f) - ln1p_of(x - 1.0f); }
     if (x > 1e8f) { return x * (ln_of(x) - 1.0f); }
     var z = x;
     var product = 1.0f;
