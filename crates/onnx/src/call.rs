@@ -61,6 +61,28 @@ pub(crate) fn dynamic(what: &str) -> Diagnostic {
         .help("export the program with this size fixed")
 }
 
+/// The most elements that a translation lists: a file may name sizes of any number.
+const MOST_LISTED: i64 = 1 << 26;
+
+/// Refuses to list the elements of a tensor of these sizes where they are too many, or negative.
+pub(crate) fn check_listed(sizes: &[i64]) -> Result<()> {
+    let n = sizes.iter().try_fold(1i64, |n, &it| n.checked_mul(it).filter(|_| it >= 0));
+    if n.is_some_and(|it| it <= MOST_LISTED) {
+        return Ok(());
+    }
+    let what = format!("the translation lists the elements of a tensor of {sizes:?}, and makes at most {MOST_LISTED}");
+    Err(Diagnostic::new(Code::LimitExceeded, what).help("make these sizes smaller"))
+}
+
+/// A number that has to be positive, such as a stride.
+pub(crate) fn positive(name: &str, it: i64) -> Result<i64> {
+    if it > 0 {
+        return Ok(it);
+    }
+    let what = format!("argument `{name}` should be positive but is {it}");
+    Err(Diagnostic::new(Code::InvalidArgument, what).help("export the program again, or mend this call"))
+}
+
 /// The refusal of what ONNX cannot say.
 pub(crate) fn unsupported(what: impl Into<String>) -> Diagnostic {
     Diagnostic::new(Code::NotImplemented, what).help("rewrite this part of the model before the export")

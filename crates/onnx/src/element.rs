@@ -103,6 +103,11 @@ const NUMBERS: &[DType] = &[
     DType::Int64,
 ];
 
+/// The dtype that sums and formulas are made in: halves are rounded once, in the end.
+pub(crate) fn wide(dtype: DType) -> DType {
+    if matches!(dtype, DType::Float16 | DType::BFloat16) { DType::Float32 } else { dtype }
+}
+
 /// The dtypes that ONNX Runtime has kernels of an operator for on a CPU; it casts float16 by itself. `None` where it has all.
 fn kernels(op: &str) -> Option<&'static [DType]> {
     Some(match op {

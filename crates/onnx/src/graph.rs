@@ -157,7 +157,12 @@ impl GraphBuilder {
         let narrow = matches!(dtype, DType::UInt8 | DType::Int8 | DType::UInt16 | DType::Int16);
         // A float that does not fit is undefined in ONNX; PyTorch goes by way of a wider integer.
         let x = if x.dtype.is_float() && narrow { self.cast(x, DType::Int32)? } else { x.clone() };
-        Ok(self.raw("Cast", &[&x], vec![int("to", onnx_dtype(dtype)?.into())], dtype))
+        let mut attributes = vec![int("to", onnx_dtype(dtype)?.into())];
+        // What is too large becomes NaN or infinity, and not the greatest number.
+        if matches!(dtype, DType::Float8E4M3FN | DType::Float8E4M3FNUZ | DType::Float8E5M2 | DType::Float8E5M2FNUZ) {
+            attributes.push(int("saturate", 0));
+        }
+        Ok(self.raw("Cast", &[&x], attributes, dtype))
     }
 
     /// A constant; equal ones are one.

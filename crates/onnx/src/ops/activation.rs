@@ -3,6 +3,7 @@
 use super::Rows;
 use super::unary::expm1;
 use crate::call::{Call, Results, unsupported};
+use crate::element::wide;
 use crate::graph::{float, int, text};
 use tracefx_core::{DType, Result};
 
@@ -34,7 +35,8 @@ fn gelu(c: &mut Call<'_, '_>) -> Result<Results> {
 }
 
 fn elu(c: &mut Call<'_, '_>) -> Result<Results> {
-    let x = c.tensor("self")?.x;
+    let dtype = wide(c.dtype()?);
+    let x = c.operand("self", dtype)?;
     let (alpha, scale, input_scale) = (c.float("alpha")?, c.float("scale")?, c.float("input_scale")?);
     let (zero, above) = (c.number(0.0, x.dtype)?, c.number(scale, x.dtype)?);
     let (below, inner) = (c.number(alpha * scale, x.dtype)?, c.number(input_scale, x.dtype)?);
@@ -53,8 +55,13 @@ fn hardtanh(c: &mut Call<'_, '_>) -> Result<Results> {
 }
 
 fn leaky_relu(c: &mut Call<'_, '_>) -> Result<Results> {
-    let x = c.tensor("self")?.x;
-    let slope = c.float("negative_slope")?;
+    let (x, slope) = (c.tensor("self")?.x, c.float("negative_slope")?);
+    if x.dtype == DType::Float64 {
+        // Runtimes have it of float32 alone.
+        let (zero, slope) = (c.number(0.0, x.dtype)?, c.number(slope, x.dtype)?);
+        let (is_above, scaled) = (c.g().test("Greater", &[&x, &zero])?, c.g().math("Mul", &[&x, &slope])?);
+        return Ok(c.g().choose(&is_above, &x, &scaled)?.into());
+    }
     Ok(c.g().math_with("LeakyRelu", &[&x], vec![float("alpha", slope)])?.into())
 }
 
@@ -68,7 +75,7 @@ fn dropout(c: &mut Call<'_, '_>) -> Result<Results> {
     let shape = c.shape_of(&x)?;
     let keep = c.g().scalar(tracefx_core::Scalar::Bool(!(trains && p == 1.0)), DType::Bool)?;
     let mask = c.g().expand(&keep, &shape)?;
-    let kept = c.g().cast(&mask, x.x.dtype)?;
-    let result = c.g().math("Mul", &[&x, &kept])?;
+    let zero = c.number(0.0, x.x.dtype)?;
+    let result = c.g().choose(&mask, &x, &zero)?;
     Ok(Results(vec![Some(result), Some(mask)]))
 }

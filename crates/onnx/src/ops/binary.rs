@@ -3,7 +3,7 @@
 use super::Rows;
 use super::unary::{sign, signbit, trunc};
 use crate::call::{Call, Results, unsupported};
-use crate::graph::{GraphBuilder, X, int};
+use crate::graph::{Dim, GraphBuilder, X, int};
 use std::f64::consts::PI;
 use tracefx_core::{DType, Result};
 
@@ -71,28 +71,31 @@ fn bitwise(c: &mut Call<'_, '_>, of_bools: &str, of_ints: &str) -> Result<Result
 }
 
 /// ONNX shifts unsigned integers alone. To the right, the complement of a negative number is shifted, which keeps its sign.
+/// A negative distance is one beyond all bits in PyTorch.
 fn shift(c: &mut Call<'_, '_>, to_left: bool) -> Result<Results> {
     let dtype = c.dtype()?;
     if dtype.is_float() {
         return Err(unsupported("a shift of floats has no translation"));
     }
     let (a, b) = (c.operand("self", dtype)?, c.operand("other", dtype)?);
+    // Runtimes have no kernel of 16 bits.
     let unsigned = match dtype.size() {
         1 => DType::UInt8,
-        4 => DType::UInt32,
         8 => DType::UInt64,
-        _ => DType::UInt16,
+        _ => DType::UInt32,
     };
     let (n_bits, zero) = ((dtype.size() * 8) as f64, c.number(0.0, dtype)?);
     let (width, last) = (c.number(n_bits, dtype)?, c.number(n_bits - 1.0, dtype)?);
     let g = c.g();
-    let by = g.math("Min", &[&b, &last])?;
+    let (is_negative, is_beyond) = (g.test("Less", &[&b, &zero])?, g.test("GreaterOrEqual", &[&b, &width])?);
+    let is_over = g.test("Or", &[&is_negative, &is_beyond])?;
+    let by = g.choose(&is_over, &last, &b)?;
     let by = g.cast(&by, unsigned)?;
     let attributes = |to: &str| vec![crate::graph::text("direction", to)];
     if to_left {
         let bits = g.cast(&a, unsigned)?;
         let shifted = g.raw("BitShift", &[&bits, &by], attributes("LEFT"), unsigned);
-        let (shifted, is_over) = (g.cast(&shifted, dtype)?, g.test("GreaterOrEqual", &[&b, &width])?);
+        let shifted = g.cast(&shifted, dtype)?;
         return Ok(g.choose(&is_over, &zero, &shifted)?.into());
     }
     let is_negative = g.test("Less", &[&a, &zero])?;
@@ -100,7 +103,9 @@ fn shift(c: &mut Call<'_, '_>, to_left: bool) -> Result<Results> {
     let bits = g.choose(&is_negative, &complement, &a)?;
     let bits = g.cast(&bits, unsigned)?;
     let shifted = g.raw("BitShift", &[&bits, &by], attributes("RIGHT"), unsigned);
+    // What is not negative has no bit left.
     let shifted = g.cast(&shifted, dtype)?;
+    let shifted = g.choose(&is_over, &zero, &shifted)?;
     let back = g.math("BitwiseNot", &[&shifted])?;
     Ok(g.choose(&is_negative, &back, &shifted)?.into())
 }
@@ -158,9 +163,15 @@ fn opposite(g: &mut GraphBuilder, rest: &X, b: &X) -> Result<X> {
     g.test("And", &[&is_rest, &differ])
 }
 
-/// The rest with the sign of the dividend.
-fn fmod(g: &mut GraphBuilder, a: &X, b: &X) -> Result<X> {
-    g.math_with("Mod", &[a, b], vec![int("fmod", 1)])
+/// The rest with the sign of the dividend. Runtimes find that of integers in float64: it is made of the rest with the sign of the
+/// divisor, which is exact.
+pub(super) fn fmod(g: &mut GraphBuilder, a: &X, b: &X) -> Result<X> {
+    if a.dtype.is_float() {
+        return g.math_with("Mod", &[a, b], vec![int("fmod", 1)]);
+    }
+    let rest = g.math("Mod", &[a, b])?;
+    let (is_opposite, moved) = (opposite(g, &rest, a)?, g.math("Sub", &[&rest, b])?);
+    g.choose(&is_opposite, &moved, &rest)
 }
 
 /// The rest with the sign of the divisor.
@@ -176,7 +187,51 @@ pub(super) fn remainder(g: &mut GraphBuilder, a: &X, b: &X) -> Result<X> {
 fn power(c: &mut Call<'_, '_>) -> Result<Results> {
     let dtype = c.dtype()?;
     let (a, b) = (c.operand("self", dtype)?, c.operand("exponent", dtype)?);
-    Ok(c.g().math("Pow", &[&a, &b])?.into())
+    if dtype.is_float() {
+        return Ok(c.g().math("Pow", &[&a, &b])?.into());
+    }
+    if c.result(0)?.sizes.iter().any(|it| *it == 0) {
+        return Ok(c.g().math("Mul", &[&a, &b])?.into());
+    }
+    integer_power(c, &a, &b, dtype)
+}
+
+/// Integers wrap around in PyTorch, and runtimes find powers in float64: they are squared and multiplied. Of a negative
+/// exponent, only 1 and -1 leave something.
+fn integer_power(c: &mut Call<'_, '_>, a: &X, b: &X, dtype: DType) -> Result<Results> {
+    let (zero, one, two) = (c.number(0.0, dtype)?, c.number(1.0, dtype)?, c.number(2.0, dtype)?);
+    let g = c.g();
+    let none = g.math("Mul", &[a, &zero])?;
+    let other_none = g.math("Mul", &[b, &zero])?;
+    let none = g.math("Add", &[&none, &other_none])?;
+    let (first, base) = (g.math("Add", &[&none, &one])?, g.math("Add", &[&none, a])?);
+    let exponent = g.math("Add", &[&none, b])?;
+    // A negative exponent is odd or even as its opposite is, which is all that matters to 1 and -1.
+    let exponent = g.math("Abs", &[&exponent])?;
+    let found = super::control::repeat_while(c, &[first, base, exponent], &mut |c, state| {
+        let g = c.g();
+        let bit = g.math("Mod", &[&state[2], &two])?;
+        let is_odd = g.test("Equal", &[&bit, &one])?;
+        let product = g.math("Mul", &[&state[0], &state[1]])?;
+        let power = g.choose(&is_odd, &product, &state[0])?;
+        let square = g.math("Mul", &[&state[1], &state[1]])?;
+        let rest = g.math("Div", &[&state[2], &two])?;
+        let goes_on = any_positive(g, &rest)?;
+        Ok((goes_on, vec![power, square, rest]))
+    })?;
+    let g = c.g();
+    let size = g.math("Abs", &[a])?;
+    let (is_negative, is_unit) = (g.test("Less", &[b, &zero])?, g.test("Equal", &[&size, &one])?);
+    let inverse = g.choose(&is_unit, &found[0], &none)?;
+    Ok(g.choose(&is_negative, &inverse, &found[0])?.into())
+}
+
+/// Whether an integer of a tensor is greater than zero, as a condition.
+pub(super) fn any_positive(g: &mut GraphBuilder, x: &X) -> Result<X> {
+    let zero = g.number(0.0, x.dtype)?;
+    let flat = g.reshape(x, &[Dim::Known(-1)])?;
+    let most = g.reduce("ReduceMax", &flat, &[0], false)?;
+    g.test("Greater", &[&most, &zero])
 }
 
 fn without_nan(g: &mut GraphBuilder, op: &str, a: &X, b: &X) -> Result<X> {
@@ -237,7 +292,9 @@ pub(super) fn atan2(g: &mut GraphBuilder, y: &X, x: &X) -> Result<X> {
     let upright = g.math("Mul", &[&y_sign, &half_pi])?;
     let origin = g.choose(&to_left, &turn, y)?;
     let on_axis = g.choose(&y_zero, &origin, &upright)?;
-    g.choose(&x_zero, &on_axis, &angle)
+    let result = g.choose(&x_zero, &on_axis, &angle)?;
+    let is_nan = g.test("IsNaN", &[y])?;
+    g.choose(&is_nan, y, &result)
 }
 
 /// The neighbour of a number: `x ± (u(1 + 2u)|x| + η)` rounds to it (Rump, Zimmermann, Boldo, Melquiond 2009).

@@ -2,7 +2,7 @@
 
 use super::Rows;
 use super::binary::atan2;
-use crate::call::{Call, Results, Tensor, unsupported, wrap};
+use crate::call::{Call, Results, Tensor, check_listed, unsupported, wrap};
 use crate::graph::{Dim, GraphBuilder, X, int};
 use tracefx_core::{DType, Result};
 use tracefx_ops::{Value, real_of};
@@ -59,8 +59,8 @@ fn operand(c: &mut Call<'_, '_>, name: &str, dtype: DType) -> Result<(X, X)> {
         Value::Complex(it) => Ok((c.number(it.re, real)?, c.number(it.im, real)?)),
         _ => {
             let re = c.operand(name, real)?;
-            let zero = c.number(0.0, real)?;
-            let im = c.g().math("Mul", &[&re, &zero])?;
+            let (zero, shape) = (c.number(0.0, real)?, c.g().shape_of(&re));
+            let im = c.g().expand(&zero, &shape)?;
             Ok((re, im))
         }
     }
@@ -207,6 +207,7 @@ fn r2c(c: &mut Call<'_, '_>) -> Result<Results> {
 /// Of real numbers the first result is real, and so is the middle one of an even number: not nearly, as runtimes have it.
 fn real_ends(c: &mut Call<'_, '_>, value: &X, x: &Tensor, dim: i64, onesided: bool) -> Result<X> {
     let n = x.size(dim as usize)?;
+    check_listed(&[n])?;
     let length = if onesided { n / 2 + 1 } else { n };
     let is_real = |at: i64| at == 0 || 2 * at == n;
     let kept: Vec<f64> = (0..length).flat_map(|at| [1.0, if is_real(at) { 0.0 } else { 1.0 }]).collect();
@@ -226,6 +227,7 @@ fn c2r(c: &mut Call<'_, '_>) -> Result<Results> {
     for &dim in others {
         value = transform(c.g(), &value, dim, true, false)?;
     }
+    check_listed(&[n])?;
     let half = n / 2 + 1;
     let mirrored: Vec<i64> = (half..n).map(|it| n - it).collect();
     let at = c.g().vector(&mirrored)?;

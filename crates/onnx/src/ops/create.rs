@@ -1,7 +1,7 @@
 //! Tensors of nothing but their sizes: ranges, constants, random numbers.
 
 use super::Rows;
-use crate::call::{Call, Results, Tensor, dynamic};
+use crate::call::{Call, Results, Tensor, check_listed, dynamic};
 use crate::graph::{Dim, X, float, int};
 use tracefx_core::{DType, Result, Scalar};
 use tracefx_ops::Value;
@@ -38,9 +38,10 @@ fn arange(c: &mut Call<'_, '_>) -> Result<Results> {
     // ONNX sums the steps up, and PyTorch multiplies them: what is known is a constant.
     if let Some(numbers) = numbers {
         let count = c.result(0)?.sizes[0].as_int().ok_or_else(|| dynamic("the length"))?;
+        check_listed(&[count])?;
         let at = |it: i64| match (numbers[0], numbers[2]) {
             (start, step) if floating => Scalar::Float(start.to_f64() + it as f64 * step.to_f64()),
-            (start, step) => Scalar::Int(start.to_i64() + it * step.to_i64()),
+            (start, step) => Scalar::Int(start.to_i64().wrapping_add(it.wrapping_mul(step.to_i64()))),
         };
         let as_ints: Vec<i64> = (0..count).map(|it| at(it).to_i64()).collect();
         let as_floats: Vec<f64> = (0..count).map(|it| at(it).to_f64()).collect();
@@ -88,6 +89,7 @@ fn scalar_tensor(c: &mut Call<'_, '_>) -> Result<Results> {
 
 fn triangle(c: &mut Call<'_, '_>, holds: fn(i64, i64, i64) -> bool) -> Result<Results> {
     let (rows, columns, offset, dtype) = (c.int("row")?, c.int("col")?, c.int("offset")?, c.dtype()?);
+    check_listed(&[rows, columns])?;
     let all = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
     let at: Vec<(i64, i64)> = all.filter(|&(row, column)| holds(row, column, offset)).collect();
     let flat: Vec<i64> = at.iter().map(|it| it.0).chain(at.iter().map(|it| it.1)).collect();
@@ -136,8 +138,9 @@ fn bernoulli(c: &mut Call<'_, '_>) -> Result<Results> {
 
 fn randint(c: &mut Call<'_, '_>) -> Result<Results> {
     let (dtype, shape) = (c.dtype()?, shape(c, true)?);
-    let (low, high) = (c.operand("low", DType::Float32)?, c.operand("high", DType::Float32)?);
-    let drawn = uniform(c, &shape, DType::Float32)?;
+    // In float32 a sum may be rounded to the upper bound, which is none of the numbers.
+    let (low, high) = (c.operand("low", DType::Float64)?, c.operand("high", DType::Float64)?);
+    let drawn = uniform(c, &shape, DType::Float64)?;
     let g = c.g();
     let width = g.math("Sub", &[&high, &low])?;
     let scaled = g.math("Mul", &[&drawn, &width])?;

@@ -2,7 +2,8 @@
 
 use super::Rows;
 use super::reduce::norm;
-use crate::call::{Call, Results, unsupported};
+use crate::call::{Call, Results, check_listed, unsupported};
+use crate::element::wide;
 use crate::graph::{Dim, X, float, int};
 use tracefx_core::{DType, Result};
 
@@ -23,11 +24,6 @@ pub(super) const OPS: Rows = &[
 fn product(c: &mut Call<'_, '_>, a: &str, b: &str) -> Result<Results> {
     let (a, b) = (c.tensor(a)?.x, c.tensor(b)?.x);
     Ok(c.g().math("MatMul", &[&a, &b])?.into())
-}
-
-/// The dtype that sums of products are made in: halves are rounded once, in the end.
-fn wide(dtype: DType) -> DType {
-    if matches!(dtype, DType::Float16 | DType::BFloat16) { DType::Float32 } else { dtype }
 }
 
 /// `beta * self + alpha * product`. With a `beta` of zero, `self` does not count, whatever it is.
@@ -104,6 +100,7 @@ fn cdist(c: &mut Call<'_, '_>) -> Result<Results> {
 fn pdist(c: &mut Call<'_, '_>) -> Result<Results> {
     let x = c.tensor("self")?;
     let (n, p) = (x.size(0)?, c.float("p")?);
+    check_listed(&[n, n])?;
     let pairs: Vec<(i64, i64)> = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect();
     let mut parts = Vec::new();
     for side in [pairs.iter().map(|it| it.0).collect::<Vec<_>>(), pairs.iter().map(|it| it.1).collect()] {
@@ -115,7 +112,7 @@ fn pdist(c: &mut Call<'_, '_>) -> Result<Results> {
 }
 
 fn dist(c: &mut Call<'_, '_>) -> Result<Results> {
-    let dtype: DType = c.dtype()?;
+    let dtype: DType = wide(c.dtype()?);
     let (a, b, p) = (c.operand("self", dtype)?, c.operand("other", dtype)?, c.float("p")?);
     let differences = c.g().math("Sub", &[&a, &b])?;
     let flat = c.g().reshape(&differences, &[Dim::Known(-1)])?;

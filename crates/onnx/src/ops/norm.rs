@@ -2,7 +2,7 @@
 
 use super::Rows;
 use super::reduce::count;
-use crate::call::{Call, Results, Tensor};
+use crate::call::{Call, Results, Tensor, check_listed, positive};
 use crate::element::computed_in;
 use crate::graph::{Dim, X, float, int};
 use tracefx_core::{DType, Result};
@@ -20,6 +20,7 @@ fn weight(c: &mut Call<'_, '_>, name: &str, n: i64, otherwise: f64, dtype: DType
     if let Some(it) = c.opt_tensor(name)? {
         return c.g().cast(&it, dtype);
     }
+    check_listed(&[n])?;
     c.g().constant(&tracefx_core::Tensor::full(dtype, &[n as usize], tracefx_core::Scalar::Float(otherwise))?)
 }
 
@@ -117,7 +118,9 @@ fn layer_norm(c: &mut Call<'_, '_>) -> Result<Results> {
     let scale = match c.opt_tensor("weight")? {
         Some(it) => c.g().cast(&it, computed)?,
         None => {
-            let sizes: Vec<usize> = c.ints("normalized_shape")?.iter().map(|&it| it as usize).collect();
+            let sizes = c.ints("normalized_shape")?;
+            check_listed(&sizes)?;
+            let sizes: Vec<usize> = sizes.iter().map(|&it| it as usize).collect();
             c.g().constant(&tracefx_core::Tensor::full(computed, &sizes, tracefx_core::Scalar::Float(1.0))?)?
         }
     };
@@ -140,7 +143,7 @@ fn layer_norm(c: &mut Call<'_, '_>) -> Result<Results> {
 /// Each group is a channel of an instance norm.
 fn group_norm(c: &mut Call<'_, '_>) -> Result<Results> {
     let x: Tensor = c.tensor("input")?;
-    let (groups, eps) = (c.int("group")?, c.float("eps")?);
+    let (groups, eps) = (positive("group", c.int("group")?)?, c.float("eps")?);
     let dtype = x.x.dtype;
     let computed = if dtype == DType::Float64 { DType::Float64 } else { DType::Float32 };
     let wide = c.g().cast(&x, computed)?;

@@ -2,7 +2,7 @@
 
 use super::Rows;
 use super::reduce::extremum_over;
-use crate::call::{Call, Results, Tensor};
+use crate::call::{Call, Results, Tensor, check_listed, positive, unsupported};
 use crate::element::computed_in;
 use crate::graph::{Dim, X, int, ints, text};
 use tracefx_core::{DType, Result};
@@ -31,6 +31,9 @@ impl Window {
         let kernel = c.spatial("kernel_size", n)?;
         let stride = c.spatial("stride", n)?;
         let stride = if stride.is_empty() { kernel.clone() } else { stride };
+        for &it in &stride {
+            positive("stride", it)?;
+        }
         Ok(Window { kernel, stride, padding: c.spatial("padding", n)?, ceil: c.bool("ceil_mode")? })
     }
 
@@ -51,6 +54,11 @@ impl Window {
         });
         each.collect()
     }
+}
+
+/// The sizes of space, which have to be known.
+fn space(x: &Tensor, n: usize) -> Result<Vec<i64>> {
+    (x.rank() - n..x.rank()).map(|dim| x.size(dim)).collect()
 }
 
 /// The input with a batch, which ONNX asks for; and whether it had none.
@@ -79,9 +87,8 @@ fn average(c: &mut Call<'_, '_>, n: usize) -> Result<Results> {
     let wide = c.g().cast(&wide, computed_in("AveragePool", x.x.dtype))?;
     let result = if window.ceil || divisor.is_some() {
         // Runtimes disagree on how many elements a window has that goes beyond the end: both sums are made here.
-        let sizes = if window.ceil { x.known_sizes()? } else { vec![0; x.rank()] };
         let none = vec![0; n];
-        let after = if window.ceil { window.excess(&sizes[x.rank() - n..], &vec![1; n]) } else { none.clone() };
+        let after = if window.ceil { window.excess(&space(&x, n)?, &vec![1; n]) } else { none.clone() };
         let ends: Vec<i64> = window.padding.iter().zip(&after).map(|(a, b)| a + b).collect();
         let area: i64 = window.kernel.iter().product();
         let sum = |c: &mut Call<'_, '_>, x: &X| {
@@ -130,8 +137,7 @@ fn max_of(c: &mut Call<'_, '_>, x: &Tensor, n: usize, window: &Window, dilation:
     let wide = c.g().cast(&wide, computed)?;
     let mut pads = window.pads();
     if window.ceil {
-        let sizes = x.known_sizes()?;
-        let excess = window.excess(&sizes[x.rank() - n..], dilation);
+        let excess = window.excess(&space(x, n)?, dilation);
         pads[n..].iter_mut().zip(excess).for_each(|(pad, more)| *pad += more);
     }
     let attributes = vec![
@@ -155,15 +161,25 @@ fn max_of(c: &mut Call<'_, '_>, x: &Tensor, n: usize, window: &Window, dilation:
     Ok(Results(squeezed))
 }
 
+/// The sizes that an adaptive pool gives.
+fn output_size(c: &Call<'_, '_>, n: usize) -> Result<Vec<i64>> {
+    let sizes = c.spatial("output_size", n)?;
+    check_listed(&sizes)?;
+    if sizes.iter().any(|&it| it < 1) {
+        return Err(unsupported("an adaptive pool of no elements has no translation"));
+    }
+    Ok(sizes)
+}
+
 /// The part of a dimension that an element of an adaptive pool is of.
 fn part(at: i64, size: i64, n: i64) -> (i64, i64) {
     ((at * size).div_euclid(n), ((at + 1) * size + n - 1).div_euclid(n))
 }
 
-/// Windows of one size are a plain pool. Others are products of each dimension with the matrix of its means.
+/// Windows of one size are a plain pool. Others are means of parts, one dimension after the other.
 fn adaptive_average(c: &mut Call<'_, '_>, n: usize) -> Result<Results> {
     let x = c.tensor("self")?;
-    let sizes = c.spatial("output_size", n)?;
+    let sizes = output_size(c, n)?;
     let known: Option<Vec<i64>> = x.sizes[x.rank() - n..].iter().map(tracefx_sym::SymInt::as_int).collect();
     let kernel = known.map(|it| it.iter().zip(&sizes).map(|(a, b)| if a % b == 0 { a / b } else { 0 }).collect());
     let is_plain = |it: &Vec<i64>| it.iter().all(|&it| it > 0) && sizes.iter().any(|&it| it != 1);
@@ -173,7 +189,7 @@ fn adaptive_average(c: &mut Call<'_, '_>, n: usize) -> Result<Results> {
         let result = c.g().math_with("AveragePool", &[&wide], attributes)?;
         return Ok(if was_single { c.g().squeeze(&result, &[0])? } else { result }.into());
     }
-    let mut result = x.x.clone();
+    let mut result = c.g().cast(&x, crate::element::wide(x.x.dtype))?;
     for (at, &length) in sizes.iter().enumerate() {
         let dim = x.rank() - n + at;
         if length == 1 {
@@ -181,34 +197,21 @@ fn adaptive_average(c: &mut Call<'_, '_>, n: usize) -> Result<Results> {
             continue;
         }
         let size = x.size(dim)?;
-        let weights = (0..size).flat_map(|from| {
-            (0..length).map(move |to| {
-                let (start, end) = part(to, size, length);
-                if (start..end).contains(&from) { 1.0 / (end - start) as f64 } else { 0.0 }
-            })
-        });
-        let weights: Vec<f64> = weights.collect();
-        result = along(c, &result, dim, x.rank(), &weights, size, length)?;
+        let mut means = Vec::new();
+        for to in 0..length {
+            let (start, end) = part(to, size, length);
+            let part = c.g().slice(&result, dim as i64, &Dim::Known(start), &Dim::Known(end), 1)?;
+            means.push(c.g().reduce("ReduceMean", &part, &[dim as i64], true)?);
+        }
+        result = c.g().concat(&means.iter().collect::<Vec<_>>(), dim as i64);
     }
     Ok(result.into())
-}
-
-/// The product of a dimension with a matrix, which has a row for each element and a column for each result.
-fn along(c: &mut Call<'_, '_>, x: &X, dim: usize, rank: usize, weights: &[f64], size: i64, length: i64) -> Result<X> {
-    let matrix = tracefx_core::Tensor::from_slice(weights, &[size as usize, length as usize])?;
-    let matrix = c.g().constant(&matrix)?;
-    let matrix = c.g().cast(&matrix, x.dtype)?;
-    let mut order: Vec<i64> = (0..rank as i64).collect();
-    order.swap(dim, rank - 1);
-    let swapped = if dim == rank - 1 { x.clone() } else { c.g().transpose(x, &order) };
-    let product = c.g().math("MatMul", &[&swapped, &matrix])?;
-    Ok(if dim == rank - 1 { product } else { c.g().transpose(&product, &order) })
 }
 
 /// Windows of one size are a plain pool; others are taken one by one.
 fn adaptive_max(c: &mut Call<'_, '_>) -> Result<Results> {
     let x = c.tensor("self")?;
-    let out = c.spatial("output_size", 2)?;
+    let out = output_size(c, 2)?;
     let (rows, columns) = (x.size(x.rank() - 2)?, x.size(x.rank() - 1)?);
     if rows % out[0] == 0 && columns % out[1] == 0 {
         let kernel = vec![rows / out[0], columns / out[1]];
@@ -216,6 +219,7 @@ fn adaptive_max(c: &mut Call<'_, '_>) -> Result<Results> {
         return max_of(c, &x, 2, &window, &[1, 1]);
     }
     let (first, rank) = (x.rank() as i64 - 2, x.rank());
+    check_listed(&[rows, columns])?;
     let plane = c.number((rows * columns) as f64, DType::Int64)?;
     let all: Vec<i64> = (0..rows * columns).collect();
     let all = c.g().constant(&tracefx_core::Tensor::from_slice(&all, &[rows as usize, columns as usize])?)?;

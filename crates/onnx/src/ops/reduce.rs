@@ -2,6 +2,7 @@
 
 use super::Rows;
 use crate::call::{Call, Results, Tensor};
+use crate::element::wide;
 use crate::graph::{Dim, X, int};
 use tracefx_core::{DType, Result};
 
@@ -173,7 +174,8 @@ fn variance(c: &mut Call<'_, '_>, with_mean: bool) -> Result<Vec<Option<X>>> {
     let x = c.tensor("self")?;
     let (dims, keepdim) = over(c, &x)?;
     let correction = c.opt_float("correction")?.unwrap_or(1.0);
-    let dtype = x.x.dtype;
+    let dtype = wide(x.x.dtype);
+    let x = Tensor { x: c.g().cast(&x, dtype)?, ..x };
     let n = count(c, &x, &dims, dtype)?;
     let (correction, zero) = (c.number(correction, dtype)?, c.number(0.0, dtype)?);
     let mean = mean_over(c, &x, &x, &dims, true)?;
@@ -189,7 +191,7 @@ fn variance(c: &mut Call<'_, '_>, with_mean: bool) -> Result<Vec<Option<X>>> {
 }
 
 fn vector_norm(c: &mut Call<'_, '_>) -> Result<Results> {
-    let (dtype, tensor) = (c.dtype()?, c.tensor("self")?);
+    let (dtype, tensor) = (wide(c.dtype()?), c.tensor("self")?);
     let x = c.operand("self", dtype)?;
     let (dims, keepdim) = over(c, &tensor)?;
     let order = c.float("ord")?;

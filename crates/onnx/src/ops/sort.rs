@@ -2,7 +2,7 @@
 
 use super::Rows;
 use super::reduce::extremum_over;
-use crate::call::{Call, Results, Tensor};
+use crate::call::{Call, Results, Tensor, unsupported};
 use crate::element::computed_in;
 use crate::graph::{Dim, X, int};
 use tracefx_core::{DType, Result};
@@ -131,6 +131,12 @@ fn median(c: &mut Call<'_, '_>) -> Result<Results> {
 /// The median of all elements: where NaN is left out, the middle of those that remain.
 fn whole_median(c: &mut Call<'_, '_>, skips_nan: bool) -> Result<Results> {
     let x = c.tensor("self")?;
+    if x.sizes.iter().any(|it| *it == 0) {
+        if !x.x.dtype.is_float() {
+            return Err(unsupported("the median of no integers has no translation"));
+        }
+        return Ok(c.number(f64::NAN, x.x.dtype)?.into());
+    }
     let flat = c.g().reshape(&x, &[Dim::Known(-1)])?;
     let size = c.g().size_of(&flat, 0);
     let (values, _) = all_sorted(c, &flat, 0, &Dim::Value(size.clone()), false)?;
@@ -191,7 +197,11 @@ fn search(c: &mut Call<'_, '_>, values: &str) -> Result<Results> {
     let (sorted, x) = (c.tensor(values)?, c.operand("self", dtype)?);
     let is_right = c.bool("right")?
         || c.schema.is_some_and(|it| it.name == "searchsorted") && c.str("side")?.as_deref() == Some("right");
-    let bounds = c.g().cast(&sorted, dtype)?;
+    let mut bounds = c.g().cast(&sorted, dtype)?;
+    let has_sorter = c.schema.is_some_and(|it| it.args.iter().any(|it| it.name == "sorter"));
+    if has_sorter && let Some(order) = c.opt_tensor("sorter")? {
+        bounds = c.g().raw("GatherElements", &[&bounds, &order], vec![int("axis", -1)], dtype);
+    }
     let rank = c.result(0)?.sizes.len() as i64;
     let g = c.g();
     let x = g.unsqueeze(&x, &[rank])?;

@@ -1,6 +1,7 @@
 //! Functions that ONNX has no node for, by formulas that are as exact as float32.
 
 use super::Rows;
+use super::binary::{any_positive, fmod};
 use super::unary::formula;
 use crate::call::{Call, Results, dynamic, unsupported};
 use crate::graph::{GraphBuilder, X};
@@ -239,28 +240,31 @@ fn digamma(g: &mut GraphBuilder, x: &X) -> Result<X> {
     g.cast(&result, dtype)
 }
 
-/// Euclid's algorithm, as many steps as the dtype can need.
+/// Euclid's algorithm in the order of PyTorch, which tells the sign where a number is the least of its dtype.
 fn gcd(c: &mut Call<'_, '_>) -> Result<Results> {
     let dtype = c.dtype()?;
     let (a, b) = (c.operand("self", dtype)?, c.operand("other", dtype)?);
     let sizes = c.result(0)?.sizes;
+    if sizes.iter().any(|it| *it == 0) {
+        return Ok(c.g().math("Mul", &[&a, &b])?.into());
+    }
     let known: Option<Vec<i64>> = sizes.iter().map(tracefx_sym::SymInt::as_int).collect();
     let shape = c.g().vector(&known.ok_or_else(|| dynamic("the size of the result"))?)?;
     let (zero, one) = (c.number(0.0, dtype)?, c.number(1.0, dtype)?);
     let g = c.g();
     let (a, b) = (g.math("Abs", &[&a])?, g.math("Abs", &[&b])?);
     let (a, b) = (g.expand(&a, &shape)?, g.expand(&b, &shape)?);
-    let done = super::control::repeat_while(c, &[a, b], &mut |c, state| {
+    let done = super::control::repeat_while(c, &[b, a], &mut |c, state| {
         let g = c.g();
         let is_zero = g.test("Equal", &[&state[1], &zero])?;
         let divisor = g.choose(&is_zero, &one, &state[1])?;
-        let rest = g.math("Mod", &[&state[0], &divisor])?;
+        let rest = fmod(g, &state[0], &divisor)?;
         let next = g.choose(&is_zero, &state[0], &state[1])?;
         let rest = g.choose(&is_zero, &zero, &rest)?;
-        let left = g.math("Abs", &[&rest])?;
-        let flat = g.reshape(&left, &[crate::graph::Dim::Known(-1)])?;
-        let most = g.reduce("ReduceMax", &flat, &[0], false)?;
-        let goes_on = g.test("Greater", &[&most, &zero])?;
+        let is_over = g.test("Equal", &[&rest, &zero])?;
+        let marks = g.not(&is_over);
+        let marks = g.cast(&marks, DType::Int32)?;
+        let goes_on = any_positive(g, &marks)?;
         Ok((goes_on, vec![next, rest]))
     })?;
     Ok(done[0].clone().into())

@@ -2,6 +2,7 @@
 
 use super::Rows;
 use crate::call::{Call, Results};
+use crate::element::wide;
 use crate::graph::{GraphBuilder, X};
 use tracefx_core::{DType, Result};
 
@@ -53,10 +54,10 @@ fn simple(c: &mut Call<'_, '_>, op: &str) -> Result<Results> {
     Ok(c.g().math(op, &[&x])?.into())
 }
 
-/// A formula in the dtype of the result.
+/// A formula in the dtype of the result; halves are rounded once, in the end.
 pub(super) fn formula(c: &mut Call<'_, '_>, made: fn(&mut GraphBuilder, &X) -> Result<X>) -> Result<Results> {
-    let dtype = c.dtype()?;
-    let x = c.operand("self", dtype)?;
+    let wide = wide(c.dtype()?);
+    let x = c.operand("self", wide)?;
     Ok(made(c.g(), &x)?.into())
 }
 
@@ -99,10 +100,10 @@ fn exp2(c: &mut Call<'_, '_>) -> Result<Results> {
     Ok(c.g().math("Pow", &[&two, &x])?.into())
 }
 
+/// A quotient of logarithms in float64, so that it is whole for the powers of its base.
 fn logarithm(c: &mut Call<'_, '_>, natural: f64) -> Result<Results> {
-    let dtype = c.dtype()?;
-    let x = c.operand("self", dtype)?;
-    let (log, scale) = (c.g().math("Log", &[&x])?, c.number(natural, dtype)?);
+    let x = c.operand("self", DType::Float64)?;
+    let (log, scale) = (c.g().math("Log", &[&x])?, c.number(natural, DType::Float64)?);
     Ok(c.g().math("Div", &[&log, &scale])?.into())
 }
 

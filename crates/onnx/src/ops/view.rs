@@ -1,7 +1,7 @@
 //! Views that take, order or join parts, and what writes parts back.
 
 use super::Rows;
-use crate::call::{Call, Results, Tensor, dynamic, unsupported, wrap};
+use crate::call::{Call, Results, Tensor, check_listed, dynamic, positive, unsupported, wrap};
 use crate::graph::{Dim, X, int, text};
 use tracefx_core::{DType, Result};
 use tracefx_ops::Value;
@@ -59,7 +59,10 @@ fn slice(c: &mut Call<'_, '_>) -> Result<Results> {
 /// The indices of a dimension: `0..size`.
 pub(super) fn indices(c: &mut Call<'_, '_>, x: &Tensor, dim: usize) -> Result<X> {
     match x.sizes[dim].as_int() {
-        Some(n) => c.g().vector(&(0..n).collect::<Vec<_>>()),
+        Some(n) => {
+            check_listed(&[n])?;
+            c.g().vector(&(0..n).collect::<Vec<_>>())
+        }
         None => {
             let size = c.g().size_of(&x.x, dim as i64);
             let size = c.g().reshape(&size, &[])?;
@@ -128,6 +131,7 @@ fn diagonal_places(c: &mut Call<'_, '_>, x: &Tensor) -> Result<(Vec<i64>, Vec<[i
     let (n_rows, n_columns) = (x.size(rows as usize)?, x.size(columns as usize)?);
     let (row, column) = ((-offset).max(0), offset.max(0));
     let n = (n_rows - row).min(n_columns - column).max(0);
+    check_listed(&[n])?;
     let others = (0..rank as i64).filter(|&it| it != rows && it != columns);
     let order = [rows, columns].into_iter().chain(others).collect();
     Ok((order, (0..n).map(|it| [row + it, column + it]).collect()))
@@ -226,6 +230,7 @@ fn as_strided(c: &mut Call<'_, '_>) -> Result<Results> {
             return Err(unsupported("a view by strides of what is no row-major tensor has no translation"));
         }
     }
+    check_listed(&sizes)?;
     let mut at = vec![offset];
     for (&size, &stride) in sizes.iter().zip(&strides) {
         at = at.iter().flat_map(|&base| (0..size).map(move |it| base + it * stride)).collect();
@@ -240,12 +245,13 @@ fn as_strided(c: &mut Call<'_, '_>) -> Result<Results> {
 fn unfold(c: &mut Call<'_, '_>) -> Result<Results> {
     let x = c.tensor("self")?;
     let dim = c.dim("dimension", x.rank())?;
-    let (size, step) = (c.int("size")?, c.int("step")?);
+    let (size, step) = (c.int("size")?, positive("step", c.int("step")?)?);
     if x.rank() == 0 {
         return Ok(c.g().unsqueeze(&x, &[0])?.into());
     }
     let length = x.sizes[dim as usize].as_int().ok_or_else(|| dynamic("the dimension that is unfolded"))?;
-    let n = (length - size) / step + 1;
+    let n = (length - size).div_euclid(step) + 1;
+    check_listed(&[n, size])?;
     let at: Vec<i64> = (0..n).flat_map(|window| (0..size).map(move |it| window * step + it)).collect();
     let at = c.g().constant(&tracefx_core::Tensor::from_slice(&at, &[n as usize, size as usize])?)?;
     let taken = c.g().raw("Gather", &[&x, &at], vec![int("axis", dim)], x.x.dtype);
