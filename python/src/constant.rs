@@ -76,6 +76,11 @@ impl Constant {
         }
     }
 
+    /// Copies and pickles are made of the name.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (String,)) {
+        (slf.get_type(), (slf.get().__str__(),))
+    }
+
     fn __str__(&self) -> String {
         match &self.0 {
             Kind::DType(it) => it.to_string(),

@@ -180,7 +180,7 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
     if device != CPU.0 && device != PINNED {
         return Err(refused(py, Code::InputType, "a tensor is not on the CPU", "call its method cpu()"));
     }
-    let capsule = capsule_of(object)?;
+    let (capsule, is_copy) = capsule_of(object)?;
     let valid = |name: &CStr| capsule.is_valid_checked(Some(name));
     let (managed, tensor, is_read_only) = if valid(VERSIONED_NAME) {
         let it = capsule.pointer_checked(Some(VERSIONED_NAME))?.cast::<DLManagedTensorVersioned>();
@@ -204,11 +204,11 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
     unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()) };
     let tensor = view.tensor(&memory).or_raise(py)?;
     let version = tensor.storage().version();
-    Ok(Imported { tensor, memory, version, is_read_only: is_read_only || view.is_reversed() })
+    Ok(Imported { tensor, memory, version, is_read_only: is_read_only || is_copy || view.is_reversed() })
 }
 
-/// The capsule of an object; of a copy where the object cannot say that it is not to be written to.
-fn capsule_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
+/// The capsule of an object, and whether it is of a copy: where the object cannot say that it is not to be written to.
+fn capsule_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyCapsule>, bool)> {
     let py = object.py();
     // PyTorch gives out no tensor that gradients flow to.
     let has_gradient = object.getattr("requires_grad").is_ok_and(|it| it.is_truthy().unwrap_or(false));
@@ -219,13 +219,25 @@ fn capsule_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyCapsule>
         Err(error) if error.is_instance_of::<PyTypeError>(py) => object.call_method0("__dlpack__"),
         other => other,
     };
-    let capsule = match capsule {
+    let (capsule, is_copy) = match capsule {
         Err(error) if error.is_instance_of::<PyBufferError>(py) && object.hasattr("__array_interface__")? => {
-            object.call_method0("copy")?.call_method0("__dlpack__")
+            (object.call_method0("copy")?.call_method0("__dlpack__"), true)
         }
-        other => other,
+        other => (other, false),
     };
-    Ok(capsule?.cast_into::<PyCapsule>()?)
+    let capsule = capsule.map_err(|error| match error.is_instance_of::<PyBufferError>(py) {
+        true => {
+            let what = format!("{} cannot be read: {}", object.get_type(), error.value(py));
+            refused(
+                py,
+                Code::InputType,
+                what,
+                "convert it to a dense array of numbers, such as array.astype(\"float32\")",
+            )
+        }
+        false => error,
+    })?;
+    Ok((capsule.cast_into::<PyCapsule>()?, is_copy))
 }
 
 /// What a structure of DLPack says of its tensor.

@@ -115,13 +115,24 @@ pub(crate) fn load(f: &Bound<'_, PyAny>, limits: Option<HashMap<String, u64>>) -
         let bytes = bytes.as_bytes();
         py.detach(|| LIBRARY.open(bytes, &bounds))
     } else if f.hasattr("read")? {
-        let bytes = f.call_method0("read")?.cast_into::<PyBytes>()?;
+        let read = f.call_method0("read")?;
+        let bytes = read.cast::<PyBytes>().map_err(|_| {
+            let what = format!("reading the file gives {}, not bytes", read.get_type());
+            refused(py, Code::InvalidOption, what, "open it for reading bytes: open(path, \"rb\")")
+        })?;
         let bytes = bytes.as_bytes();
         py.detach(|| LIBRARY.open(bytes, &bounds))
     } else if let Ok(path) = f.extract::<PathBuf>() {
         py.detach(|| LIBRARY.open_file(&path, &bounds))
     } else {
-        let help = "give a path, bytes, or a file that is open for reading bytes";
+        // What PyTorch has in memory is taken for what it saves.
+        let help = match (f.hasattr("graph_signature")?, f.hasattr("forward")?) {
+            (true, _) => "save it with torch.export.save, and load that file",
+            (false, true) => {
+                "export the module with torch.export.export, save it with torch.export.save, and load that file"
+            }
+            (false, false) => "give a path, bytes, or a file that is open for reading bytes",
+        };
         return Err(refused(py, Code::InvalidOption, format!("{} is no file", f.get_type()), help));
     };
     Ok(ExportedProgram(Shared::new(program.or_raise(py)?)))

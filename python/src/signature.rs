@@ -7,27 +7,33 @@ use tracefx::Value;
 use tracefx::export::{Argument, ConstantValue, InputKind};
 
 /// An input of the graph.
-#[pyclass(module = "tracefx", frozen, get_all)]
+#[pyclass(module = "tracefx", frozen)]
 #[derive(Clone)]
 pub(crate) struct InputSpec {
     /// The name of the placeholder.
+    #[pyo3(get)]
     name: String,
     /// Such as `PARAMETER`.
+    #[pyo3(get)]
     kind: &'static str,
     /// The parameter, buffer or constant.
+    #[pyo3(get)]
     target: Option<String>,
     text: String,
 }
 
 /// An output of the graph.
-#[pyclass(module = "tracefx", frozen, get_all)]
+#[pyclass(module = "tracefx", frozen)]
 #[derive(Clone)]
 pub(crate) struct OutputSpec {
     /// The name of the node.
+    #[pyo3(get)]
     name: String,
     /// Such as `BUFFER_MUTATION`.
+    #[pyo3(get)]
     kind: &'static str,
     /// What it belongs to.
+    #[pyo3(get)]
     target: Option<String>,
     text: String,
 }

@@ -110,6 +110,12 @@ impl Tensor {
         dlpack::CPU
     }
 
+    /// `copy.deepcopy`: a tensor with memory of its own.
+    #[pyo3(signature = (_memo, /))]
+    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.0.compact_copy().or_raise(py).map(Tensor)
+    }
+
     fn __len__(&self) -> PyResult<usize> {
         self.0.sizes().first().copied().ok_or_else(|| PyTypeError::new_err("len() of a 0-d tensor"))
     }

@@ -28,16 +28,19 @@ pub(crate) fn flatten<'py>(
     }
     if let Some(keys) = spec.keys() {
         let dict = object.cast::<PyDict>().map_err(|_| odd(format!("{place} should be a dict")))?;
-        if dict.len() != n_children {
-            return Err(odd(format!("{place} should have {n_children} keys, and has {}", dict.len())));
-        }
         for (key, child) in keys.iter().zip(&spec.children) {
-            let (item, text) = match key {
-                Key::Str(it) => (dict.get_item(&**it)?, format!("'{it}'")),
-                Key::Int(it) => (dict.get_item(it)?, it.to_string()),
+            let item = match key {
+                Key::Str(it) => dict.get_item(&**it)?,
+                Key::Int(it) => dict.get_item(it)?,
             };
-            let item = item.ok_or_else(|| odd(format!("{place} has no key {text}")))?;
-            flatten(child, &item, &format!("{place}[{text}]"), leaves)?;
+            let item = item.ok_or_else(|| odd(format!("{place} has no key {}", written(key))))?;
+            flatten(child, &item, &format!("{place}[{}]", written(key)), leaves)?;
+        }
+        if dict.len() != n_children {
+            let names = keys.iter().map(written).collect::<Vec<_>>().join(", ");
+            let wanted = if keys.is_empty() { "no keys".to_owned() } else { format!("the keys {names} alone") };
+            let given = dict.keys().iter().map(|it| Ok(it.repr()?.to_string())).collect::<PyResult<Vec<_>>>()?;
+            return Err(odd(format!("{place} should have {wanted}, and has {}", given.join(", "))));
         }
         return Ok(());
     }
@@ -53,7 +56,8 @@ pub(crate) fn flatten<'py>(
         let items = items.ok_or_else(|| odd(format!("{place} should be a {}", short(class))))?;
         let items = items.collect::<PyResult<Vec<_>>>()?;
         if items.len() != n_children {
-            return Err(odd(format!("{place} should have {n_children} items, and has {}", items.len())));
+            let n = if n_children == 1 { "1 item".to_owned() } else { format!("{n_children} items") };
+            return Err(odd(format!("{place} should have {n}, and has {}", items.len())));
         }
         for (at, (item, child)) in items.iter().zip(&spec.children).enumerate() {
             flatten(child, item, &format!("{place}[{at}]"), leaves)?;
@@ -152,6 +156,14 @@ pub(crate) fn outputs<'py>(
     match program.out_spec() {
         Some(spec) => unflatten(py, program, spec, &mut values.into_iter()),
         None => Ok(PyTuple::new(py, values)?.into_any()),
+    }
+}
+
+/// A key as Python writes it.
+fn written(key: &Key) -> String {
+    match key {
+        Key::Str(it) => format!("'{it}'"),
+        Key::Int(it) => it.to_string(),
     }
 }
 

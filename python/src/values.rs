@@ -14,6 +14,15 @@ use tracefx::{Arg, Code, Value};
 
 /// An input of a program. Tensors of other libraries are noted in `imported`.
 pub(crate) fn to_value(object: &Bound<'_, PyAny>, imported: &mut Vec<Imported>) -> PyResult<Value<tracefx::Tensor>> {
+    to_value_within(object, imported, 0)
+}
+
+fn to_value_within(
+    object: &Bound<'_, PyAny>,
+    imported: &mut Vec<Imported>,
+    depth: usize,
+) -> PyResult<Value<tracefx::Tensor>> {
+    check_depth(object.py(), depth, "an input")?;
     if let Ok(tensor) = object.cast::<Tensor>() {
         return Ok(Value::Tensor(tensor.get().0.clone()));
     }
@@ -26,17 +35,33 @@ pub(crate) fn to_value(object: &Bound<'_, PyAny>, imported: &mut Vec<Imported>) 
         imported.push(it);
         return Ok(Value::Tensor(tensor));
     }
-    // Numbers of NumPy, which are tensors without dimensions for others.
+    // Scalars of NumPy. Its bool has `__float__` as well.
     if object.hasattr("__index__")? {
         return Ok(Value::int(object.extract()?));
+    }
+    if object.get_type().name()?.to_cow()?.starts_with("bool") {
+        return Ok(Value::Bool(object.is_truthy()?));
     }
     if object.hasattr("__float__")? {
         return Ok(Value::Float(object.extract()?));
     }
     if let Ok(items) = object.cast::<PyList>() {
-        return items.iter().map(|it| to_value(&it, imported)).collect::<PyResult<_>>().map(Value::List);
+        return items
+            .iter()
+            .map(|it| to_value_within(&it, imported, depth + 1))
+            .collect::<PyResult<_>>()
+            .map(Value::List);
     }
     Err(unusable(object))
+}
+
+/// Refuses what is nested without an end, such as a list that is in itself.
+fn check_depth(py: Python<'_>, depth: usize, what: &str) -> PyResult<()> {
+    if depth <= Arg::MAX_DEPTH {
+        return Ok(());
+    }
+    let what = format!("{what} is nested deeper than {} levels", Arg::MAX_DEPTH);
+    Err(refused(py, Code::LimitExceeded, what, "give containers that are nested less"))
 }
 
 fn unusable(object: &Bound<'_, PyAny>) -> PyErr {
@@ -136,10 +161,7 @@ pub(crate) fn to_arg(object: &Bound<'_, PyAny>, program: &Shared) -> PyResult<Ar
 
 fn to_arg_within(object: &Bound<'_, PyAny>, program: &Shared, depth: usize) -> PyResult<Arg> {
     let py = object.py();
-    if depth > Arg::MAX_DEPTH {
-        let help = "give containers that are nested less";
-        return Err(refused(py, Code::LimitExceeded, "an argument is nested too deeply", help));
-    }
+    check_depth(py, depth, "an argument")?;
     let within = |it: &Bound<'_, PyAny>| to_arg_within(it, program, depth + 1);
     if let Some(plain) = plain(object)? {
         return Ok(plain);

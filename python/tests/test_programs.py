@@ -8,7 +8,7 @@ import pytest
 import tracefx
 from conftest import FIXTURES, arrays
 
-RECORDED = sorted(it.parent.name for it in (FIXTURES / "programs").glob("*/program.txt"))
+RECORDED = sorted(it.parent.name for it in (FIXTURES / "programs").glob("*/graph.txt"))
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -27,7 +27,7 @@ def test_a_run_gives_pytorchs_numbers_from_paths_bytes_and_files(digits):
 def test_a_program_says_what_it_is_made_of(digits):
     program = tracefx.load(digits[0])
     signature = program.graph_signature
-    assert signature.user_inputs == ("x",) and len(signature.user_outputs) == 1
+    assert signature.user_inputs == ("input",) and len(signature.user_outputs) == 1
     assert set(signature.parameters) | set(signature.buffers) == set(program.state_dict)
     first = signature.input_specs[0]
     assert (first.kind, signature.inputs_to_parameters[first.name]) == ("PARAMETER", first.target)
@@ -43,7 +43,7 @@ def test_nodes_have_the_members_of_torch_fx(digits):
     x, weight, bias = conv.args[:3]
     assert x.op == "placeholder" and conv in x.users and conv.all_input_nodes == [x, weight, bias]
     meta = conv.meta["val"]
-    assert (str(meta.dtype), meta.shape[1:], str(meta.device)) == ("torch.float32", (8, 8, 8), "cpu")
+    assert (str(meta.dtype), meta.shape[1:], str(meta.device)) == ("torch.float32", (12, 8, 8), "cpu")
     assert meta.dtype == tracefx.Constant("torch.float32") and hash(conv) == hash(x.users[0])
     assert conv.next.prev == conv and conv.format_node().startswith("%conv2d : [num_users=1]")
     assert len(graph) == len(graph.nodes) and graph.output_node() == graph.nodes[-1]
@@ -204,3 +204,44 @@ def test_exceptions_say_where_and_what_to_do(digits):
     assert refused.value.name == "InputShape" and refused.value.code in str(refused.value)
     with pytest.raises(tracefx.errors.InputError, match="no tensor, number, string or None"):
         tracefx.load(path).run(object())
+    with pytest.raises(tracefx.errors.InputError, match="args should have 1 item, and has 2"):
+        tracefx.load(path).run(image, image)
+    with pytest.raises(tracefx.errors.InputError, match="kwargs should have no keys, and has 'image'"):
+        tracefx.load(path).run(image, image=image)
+
+
+def test_what_is_no_file_is_refused_with_what_to_do(digits, tmp_path):
+    (tmp_path / "text").write_text("text")
+
+    class Net:
+        def forward(self, x):
+            return x
+
+    for mistake, help in [
+        (7, "give a path, bytes, or a file that is open for reading bytes"),
+        (Net(), "export the module with torch.export.export, save it with torch.export.save, and load that file"),
+        (tracefx.load(digits[0]), "save it with torch.export.save, and load that file"),
+        (open(tmp_path / "text"), 'open it for reading bytes: open(path, "rb")'),
+    ]:
+        with pytest.raises(tracefx.errors.UsageError) as refused:
+            tracefx.load(mistake)
+        assert refused.value.help == help
+
+
+def test_a_list_that_is_in_itself_is_refused(digits):
+    program = tracefx.load(digits[0])
+    endless = []
+    endless.append(endless)
+    with pytest.raises(tracefx.FxError, match="an input is nested deeper than 500 levels"):
+        program.run(endless)
+    with pytest.raises(tracefx.FxError, match="an argument is nested deeper than 500 levels"):
+        program.graph.call_function("mylib.call", (endless,))
+
+
+def test_verify_tells_that_a_program_runs_and_refuses_inputs_that_it_does_not_take(digits, folder):
+    path, image, _ = digits
+    found = tracefx.verify(path, image)
+    assert found and found.largest_difference is None and str(found).endswith("not compared with PyTorch")
+    assert tracefx.verify(folder("nested_io") / "model.pt2"), "the example inputs of the file are taken"
+    with pytest.raises(tracefx.errors.InputError):
+        tracefx.verify(path, image[:, :, :4])

@@ -1,6 +1,8 @@
 """Tensors go in and out as they lie in memory."""
 
+import copy
 import gc
+import pickle
 import signal
 import sys
 import threading
@@ -49,7 +51,7 @@ def test_inputs_are_read_where_they_lie(folder):
     """An input that a program gives back is the same memory."""
     program = tracefx.load(folder("digits_cnn") / "model.pt2")
     graph = program.graph
-    x = graph.find_nodes(op="placeholder", target="x")[0]
+    x = graph.find_nodes(op="placeholder", target="input")[0]
     graph.output_node().args = ((x,),)
     graph.eliminate_dead_code()
     image = numpy.random.default_rng(0).random((2, 1, 8, 8), dtype="float32")
@@ -92,12 +94,34 @@ def test_read_only_arrays_are_inputs(digits):
 def test_tensors_of_tracefx_are_inputs(digits):
     path, image, expected = digits
     program = tracefx.load(path)
-    x = program.graph.find_nodes(op="placeholder", target="x")[0]
+    x = program.graph.find_nodes(op="placeholder", target="input")[0]
     same = tracefx.load(path)
-    same.graph.output_node().args = ((same.graph.find_nodes(op="placeholder", target="x")[0],),)
+    same.graph.output_node().args = ((same.graph.find_nodes(op="placeholder", target="input")[0],),)
     tensor = same.run(image)
     assert isinstance(tensor, tracefx.Tensor) and x.op == "placeholder"
     numpy.testing.assert_allclose(program.run(tensor).numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_no_tensor_of_numbers_is_refused(digits):
+    program = tracefx.load(digits[0])
+    for odd in (numpy.array(["text"]), digits[1].astype(">f4"), numpy.array([object()])):
+        with pytest.raises(tracefx.errors.InputError, match="cannot be read") as refused:
+            program.run(odd)
+        assert "convert it" in refused.value.help
+
+
+def test_scalars_of_numpy_keep_their_kind(digits):
+    for scalar, kind in [(numpy.bool_(True), "bool"), (numpy.int64(1), "int"), (numpy.float32(1), "float")]:
+        with pytest.raises(tracefx.errors.InputError, match=rf"\b{kind}\b"):
+            tracefx.load(digits[0]).run(scalar)
+
+
+def test_copies_have_memory_of_their_own(digits):
+    tensor = tracefx.load(digits[0]).run(digits[1])
+    copied = copy.deepcopy([tensor])[0]
+    assert address(copied.numpy()) != address(tensor.numpy()) and (copied.numpy() == tensor.numpy()).all()
+    dtype = tensor.dtype
+    assert copy.deepcopy(dtype) == pickle.loads(pickle.dumps(dtype)) == dtype
 
 
 def test_an_input_that_the_program_writes_to_is_changed(folder):
@@ -105,17 +129,17 @@ def test_an_input_that_the_program_writes_to_is_changed(folder):
 
     here = folder("input_mutation__core")
     program = tracefx.load(here / "model.pt2")
-    args = [it for name, it in sorted(arrays(here / "inputs.safetensors").items())]
-    program.run(*args)
+    x, y = args = list(arrays(here / "inputs.safetensors").values())
+    program.run(x, {"k": y})
     expected = arrays(here / "expected.safetensors")
     changed = {name: it for name, it in expected.items() if name.startswith("input.")}
-    assert changed
+    assert len(changed) == len(args)
     for name, it in changed.items():
         numpy.testing.assert_allclose(args[int(name[6:])], it, rtol=1e-6)
     for it in args:
         it.flags.writeable = False
     with pytest.raises(tracefx.errors.OperatorError, match="not writable"):
-        program.run(*args)
+        program.run(x, {"k": y})
 
 
 def test_capsules_that_nobody_takes_are_let_go(digits):
@@ -149,8 +173,17 @@ def test_threads_run_at_the_same_time(digits):
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no signals of this kind")
 def test_control_c_stops_a_run_in_the_middle(digits):
     path, image, _ = digits
-    module = tracefx.load(path).module(mode="interpret")
-    images = numpy.repeat(image, 20_000 // len(image), axis=0)
+    program = tracefx.load(path)
+    conv = program.graph.find_nodes(op="call_function", target="torch.ops.aten.conv2d.default")[0]
+    with program.graph.inserting_after(conv):
+        first = last = program.graph.call_function("torch.ops.aten.neg.default", (conv,))
+    for _ in range(999):
+        with program.graph.inserting_after(last):
+            last = program.graph.call_function("torch.ops.aten.neg.default", (last,))
+    conv.replace_all_uses_with(last)
+    first.update_arg(0, conv)
+    module = program.module(mode="interpret")
+    images = numpy.repeat(image, 256, axis=0)[:256]
     start = time.perf_counter()
     module(images)
     whole = time.perf_counter() - start

@@ -28,6 +28,8 @@ def test_a_program_of_pytorch_is_verified_in_one_line(exported):
     assert str(found).startswith("runs in the browser: ") and "PyTorch" in str(found) and "\n" not in str(found)
     again = tracefx.verify(exported, torch.randn(5, 4, requires_grad=True), scale=torch.tensor(0.5))
     assert again.relative_difference < 1e-5
+    computed = torch.randn(5, 4, requires_grad=True) * 2
+    assert tracefx.verify(exported, computed, scale=torch.tensor(0.5)).relative_difference < 1e-5
 
 
 def test_what_is_missing_is_told():
@@ -41,7 +43,7 @@ def test_what_is_missing_is_told():
 
     found = tracefx.verify(torch.export.export(Custom(), (torch.ones(2),)))
     assert not found and found.missing == (("torch.ops.tracefx_test.twice.default", 1),)
-    assert str(found) == "does not run in the browser: 1 operator is missing: torch.ops.tracefx_test.twice.default (1 nodes)"
+    assert str(found) == "does not run in the browser: 1 operator is missing: torch.ops.tracefx_test.twice.default (1 node)"
 
 
 def test_programs_go_to_pytorch_and_back(exported, tmp_path):

@@ -6,10 +6,10 @@ import copy
 import dataclasses
 import io
 import types
-from typing import Any, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from tracefx._tracefx import ExportedProgram, Tensor, load
-from tracefx.errors import FxError
+from tracefx.errors import FxError, InputError
 
 # A module of WebAssembly addresses so much memory.
 _MEMORY = 1 << 32
@@ -40,7 +40,7 @@ class Verification:
     def __str__(self) -> str:
         if self.missing:
             n = len(self.missing)
-            told = ", ".join(f"{target} ({count} nodes)" for target, count in self.missing)
+            told = ", ".join(f"{target} ({count} node{'s' if count > 1 else ''})" for target, count in self.missing)
             return f"does not run in the browser: {n} operator{'s are' if n > 1 else ' is'} missing: {told}"
         if not self.runs:
             return f"does not run in the browser: {self.problem}"
@@ -57,7 +57,8 @@ def verify(program: Any, *args: Any, **kwargs: Any) -> Verification:
     """Says whether a program runs in the browser, what is missing, and how far its numbers are from PyTorch's.
 
     ``program`` is a ``torch.export.ExportedProgram``, a program of tracefx, a path or bytes. The inputs are those of a call; without
-    any, the example inputs that it was exported with are taken. Numbers are compared where PyTorch's program is given.
+    any, the example inputs that it was exported with are taken. Inputs that the program does not take are an exception. Numbers are
+    compared where PyTorch's program is given.
     """
     theirs = program if type(program).__module__.partition(".")[0] == "torch" else None
     ours = program if isinstance(program, ExportedProgram) else load(_saved(theirs) if theirs is not None else program)
@@ -79,7 +80,11 @@ def verify(program: Any, *args: Any, **kwargs: Any) -> Verification:
     differences = None
     if args or kwargs or not _user_inputs(report):
         try:
-            given = ours.module()(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+            args_here, kwargs_here = _copied(args, kwargs)
+            given = ours.module()(*args_here, **kwargs_here)
+        except InputError:
+            # The call is wrong, not the program.
+            raise
         except FxError as problem:
             return Verification(**refused, problem=str(problem))
         if theirs is not None:
@@ -90,7 +95,7 @@ def verify(program: Any, *args: Any, **kwargs: Any) -> Verification:
     return Verification(**found, runs=True, problem=None, largest_difference=absolute, relative_difference=relative)
 
 
-def _user_inputs(report: dict) -> List[str]:
+def _user_inputs(report: Dict[str, Any]) -> List[str]:
     """The names of the user's inputs."""
     return [it["name"] for it in report["inputs"] if it["kind"] == "USER_INPUT"]
 
@@ -103,18 +108,26 @@ def _saved(program: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _examples(program: Any) -> Tuple[tuple, dict]:
+def _examples(program: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
     return program.example_inputs or ((), {})
 
 
-def _answer(program: Any, args: tuple, kwargs: dict) -> Any:
+def _answer(program: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
     import torch
 
+    args, kwargs = _copied(args, kwargs)
     with torch.no_grad():
-        return program.module()(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+        return program.module()(*args, **kwargs)
 
 
-def _leaves(value: Any) -> list:
+def _copied(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
+    """Copies of the inputs, which a program may write to."""
+    # PyTorch refuses to copy tensors that it computed with gradients.
+    computed = [it for it in _leaves((args, kwargs)) if getattr(it, "requires_grad", False)]
+    return copy.deepcopy((args, kwargs), {id(it): it.detach().clone() for it in computed})
+
+
+def _leaves(value: Any) -> List[Any]:
     if isinstance(value, (tuple, list)):
         return [leaf for it in value for leaf in _leaves(it)]
     if isinstance(value, dict):
@@ -126,7 +139,7 @@ def _leaves(value: Any) -> list:
     return [] if value is None else [value]
 
 
-def _compared(given: list, expected: list) -> Any:
+def _compared(given: List[Any], expected: List[Any]) -> Any:
     """The largest differences, or what differs beside numbers."""
     import torch
 
@@ -134,8 +147,8 @@ def _compared(given: list, expected: list) -> Any:
         return f"it gives {len(given)} values, and PyTorch {len(expected)}"
     absolute = relative = 0.0
     for at, (ours, theirs) in enumerate(zip(given, expected)):
-        if not isinstance(ours, Tensor):
-            if ours != theirs:
+        if not isinstance(ours, Tensor) or not isinstance(theirs, torch.Tensor):
+            if type(ours) is not type(theirs) or ours != theirs:
                 return f"its output {at} is {ours!r}, and PyTorch's {theirs!r}"
             continue
         ours, theirs = torch.from_dlpack(ours), theirs.detach().cpu()
