@@ -176,8 +176,9 @@ pub(crate) fn is_exporter(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// The tensor of another library, as it lies in memory.
 pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
     let py = object.py();
-    let (device, _): (i32, i32) = object.call_method0("__dlpack_device__")?.extract()?;
-    if device != CPU.0 && device != PINNED {
+    // PyTorch refuses to tell the device of a tensor without data.
+    let device = object.call_method0("__dlpack_device__").and_then(|it| it.extract::<(i32, i32)>());
+    if !device.is_ok_and(|(kind, _)| kind == CPU.0 || kind == PINNED) {
         return Err(refused(py, Code::InputType, "a tensor is not on the CPU", "call its method cpu()"));
     }
     let (capsule, is_copy) = capsule_of(object)?;

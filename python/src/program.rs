@@ -281,6 +281,18 @@ impl ExportedProgram {
         runs::call(py, &*self.0.runner().or_raise(py)?, args, kwargs)
     }
 
+    /// Refuses to be called, as PyTorch's does: state that calls change is that of a module.
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn __call__(
+        &self,
+        py: Python<'_>,
+        _args: &Bound<'_, PyTuple>,
+        _kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        let help = "call its method run, or what its method module gives";
+        Err(refused(py, Code::InvalidOption, "a program is not called itself", help))
+    }
+
     /// Makes it ready to be called, with buffers of its own. `precision="strict"` and `mode="interpret"` change how, `milliseconds` and
     /// `loop_steps` how long a call may take.
     #[pyo3(signature = (*, mode="plan", precision="fast", milliseconds=None, loop_steps=None))]

@@ -204,6 +204,8 @@ def test_exceptions_say_where_and_what_to_do(digits):
     assert refused.value.name == "InputShape" and refused.value.code in str(refused.value)
     with pytest.raises(tracefx.errors.InputError, match="no tensor, number, string or None"):
         tracefx.load(path).run(object())
+    with pytest.raises(tracefx.errors.UsageError, match="a program is not called itself"):
+        tracefx.load(path)(image)
     with pytest.raises(tracefx.errors.InputError, match="args should have 1 item, and has 2"):
         tracefx.load(path).run(image, image)
     with pytest.raises(tracefx.errors.InputError, match="kwargs should have no keys, and has 'image'"):

@@ -32,6 +32,16 @@ def test_a_program_of_pytorch_is_verified_in_one_line(exported):
     assert tracefx.verify(exported, computed, scale=torch.tensor(0.5)).relative_difference < 1e-5
 
 
+def test_what_is_no_program_and_what_is_not_in_memory_are_refused(exported):
+    with pytest.raises(tracefx.errors.UsageError) as refused:
+        tracefx.verify(Net())
+    assert refused.value.help.startswith("export the module")
+    with pytest.raises(tracefx.errors.UsageError):
+        tracefx.verify(torch.nn.ReLU())
+    with pytest.raises(tracefx.errors.InputError, match="not on the CPU"):
+        tracefx.load(saved(exported)).run(torch.ones(5, 4, device="meta"), scale=torch.tensor(1.0))
+
+
 def test_what_is_missing_is_told():
     library = torch.library.Library("tracefx_test", "DEF")
     library.define("twice(Tensor x) -> Tensor")

@@ -1,5 +1,5 @@
 from os import PathLike
-from typing import Any, BinaryIO, Dict, Iterable, List, Literal, Optional, Protocol, Tuple, Union, final
+from typing import Any, BinaryIO, Dict, Iterable, List, Literal, NoReturn, Optional, Protocol, Tuple, Union, final
 
 __version__: str
 
@@ -203,6 +203,8 @@ class ExportedProgram:
         """Runs a pass of the engine by its name, such as ``CSEPass``, and gives what it has to say."""
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the program. Buffers that it changes keep their values for the next call, until it is edited."""
+    def __call__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        """Refuses to be called, as PyTorch's does."""
     def module(
         self,
         *,

@@ -60,7 +60,8 @@ def verify(program: Any, *args: Any, **kwargs: Any) -> Verification:
     any, the example inputs that it was exported with are taken. Inputs that the program does not take are an exception. Numbers are
     compared where PyTorch's program is given.
     """
-    theirs = program if type(program).__module__.partition(".")[0] == "torch" else None
+    is_theirs = type(program).__module__.partition(".")[0] == "torch" and hasattr(program, "graph_signature")
+    theirs = program if is_theirs else None
     ours = program if isinstance(program, ExportedProgram) else load(_saved(theirs) if theirs is not None else program)
     report = ours.inspect()
     weight_bytes = sum(it["bytes"] for it in report["sizes"])
