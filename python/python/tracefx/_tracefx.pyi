@@ -1,11 +1,25 @@
 from os import PathLike
-from typing import Any, BinaryIO, Dict, Iterable, List, Literal, NoReturn, Optional, Protocol, Tuple, Union, final
+from typing import Any, BinaryIO, Dict, List, Literal, NoReturn, Optional, Tuple, Union, final
 
 __version__: str
-
-class _SupportsDLPack(Protocol):
-    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
-    def __dlpack_device__(self) -> Tuple[int, int]: ...
+__all__ = [
+    "__version__",
+    "Constant",
+    "Graph",
+    "Inserting",
+    "TensorMeta",
+    "Node",
+    "ExportedProgram",
+    "Module",
+    "GraphSignature",
+    "InputSpec",
+    "OutputSpec",
+    "Tensor",
+    "load",
+    "get_num_threads",
+    "set_num_threads",
+    "_codes",
+]
 
 @final
 class Constant:
@@ -15,7 +29,7 @@ class Constant:
     @property
     def kind(self) -> Literal["dtype", "device", "layout", "memory_format"]: ...
     def __reduce__(self) -> Tuple[type, Tuple[str]]: ...
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
@@ -92,13 +106,13 @@ class Node:
     def append(self, x: Node) -> None:
         """Moves a node to stand just behind this one."""
     def format_node(self) -> str: ...
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class Inserting:
     def __enter__(self) -> None: ...
-    def __exit__(self, *error: Any) -> None: ...
+    def __exit__(self, _class: Any, _error: Any, _traceback: Any) -> None: ...
 
 @final
 class Graph:
