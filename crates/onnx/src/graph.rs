@@ -158,8 +158,8 @@ impl GraphBuilder {
         // A float that does not fit is undefined in ONNX; PyTorch goes by way of a wider integer.
         let x = if x.dtype.is_float() && narrow { self.cast(x, DType::Int32)? } else { x.clone() };
         let mut attributes = vec![int("to", onnx_dtype(dtype)?.into())];
-        // What is too large becomes NaN or infinity, and not the greatest number.
-        if matches!(dtype, DType::Float8E4M3FN | DType::Float8E4M3FNUZ | DType::Float8E5M2 | DType::Float8E5M2FNUZ) {
+        // What is too large becomes the greatest number in `float8_e4m3fn` alone, and else NaN or infinity.
+        if matches!(dtype, DType::Float8E4M3FNUZ | DType::Float8E5M2 | DType::Float8E5M2FNUZ) {
             attributes.push(int("saturate", 0));
         }
         Ok(self.raw("Cast", &[&x], attributes, dtype))

@@ -75,7 +75,8 @@ fn dropout(c: &mut Call<'_, '_>) -> Result<Results> {
     let shape = c.shape_of(&x)?;
     let keep = c.g().scalar(tracefx_core::Scalar::Bool(!(trains && p == 1.0)), DType::Bool)?;
     let mask = c.g().expand(&keep, &shape)?;
-    let zero = c.number(0.0, x.x.dtype)?;
-    let result = c.g().choose(&mask, &x, &zero)?;
+    // A product, so that what is not a number stays so.
+    let kept = c.g().cast(&mask, x.x.dtype)?;
+    let result = c.g().math("Mul", &[&x, &kept])?;
     Ok(Results(vec![Some(result), Some(mask)]))
 }

@@ -131,9 +131,14 @@ fn div_mode(c: &mut Call<'_, '_>) -> Result<Results> {
 /// Division that rounds down. Of floats it is PyTorch's, by way of the rest: the rounded quotient may be one too many.
 pub(super) fn floor_divide(g: &mut GraphBuilder, a: &X, b: &X) -> Result<X> {
     if !a.dtype.is_float() {
-        let rest = remainder(g, a, b)?;
-        let whole = g.math("Sub", &[a, &rest])?;
-        return g.math("Div", &[&whole, b]);
+        // The quotient that is cut off, or one less: without it, the dividend would leave the range of its dtype.
+        let quotient = g.math("Div", &[a, b])?;
+        let product = g.math("Mul", &[&quotient, b])?;
+        let rest = g.math("Sub", &[a, &product])?;
+        let one = g.number(1.0, a.dtype)?;
+        let lower = g.math("Sub", &[&quotient, &one])?;
+        let is_opposite = opposite(g, &rest, b)?;
+        return g.choose(&is_opposite, &lower, &quotient);
     }
     let (zero, one, half) = (g.number(0.0, a.dtype)?, g.number(1.0, a.dtype)?, g.number(0.5, a.dtype)?);
     let quotient = g.math("Div", &[a, b])?;
@@ -311,6 +316,11 @@ fn nextafter(g: &mut GraphBuilder, a: &X, b: &X) -> Result<X> {
     let (above, below) = (g.math("Add", &[a, &step])?, g.math("Sub", &[a, &step])?);
     let (is_up, is_same) = (g.test("Less", &[a, b])?, g.test("Equal", &[a, b])?);
     let moved = g.choose(&is_up, &above, &below)?;
+    // From infinity one comes to the greatest number.
+    let most = if a.dtype == DType::Float32 { f64::from(f32::MAX) } else { f64::MAX };
+    let (is_infinite, most) = (g.test("IsInf", &[a])?, g.number(most, a.dtype)?);
+    let most = copysign(g, &most, a)?;
+    let moved = g.choose(&is_infinite, &most, &moved)?;
     let moved = g.choose(&is_same, b, &moved)?;
     let other_nan = g.test("IsNaN", &[b])?;
     g.choose(&other_nan, b, &moved)

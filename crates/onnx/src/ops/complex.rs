@@ -2,6 +2,7 @@
 
 use super::Rows;
 use super::binary::atan2;
+use super::index::together;
 use crate::call::{Call, Results, Tensor, check_listed, unsupported, wrap};
 use crate::graph::{Dim, GraphBuilder, X, int};
 use tracefx_core::{DType, Result};
@@ -86,7 +87,8 @@ fn to_copy(c: &mut Call<'_, '_>) -> Result<Results> {
 
 fn complex(c: &mut Call<'_, '_>) -> Result<Results> {
     let dtype = c.dtype()?;
-    let (re, im) = (c.tensor("real")?.x, c.tensor("imag")?.x);
+    let (re, im) = (c.tensor("real")?, c.tensor("imag")?);
+    let (re, im) = together(c, &re, &im)?;
     Ok(joined(c.g(), &re, &im, dtype)?.into())
 }
 

@@ -90,7 +90,7 @@ fn masked_select(c: &mut Call<'_, '_>) -> Result<Results> {
 }
 
 /// Two tensors of one shape, that to which both are broadcast.
-fn together(c: &mut Call<'_, '_>, a: &Tensor, b: &Tensor) -> Result<(X, X)> {
+pub(super) fn together(c: &mut Call<'_, '_>, a: &Tensor, b: &Tensor) -> Result<(X, X)> {
     if a.sizes == b.sizes {
         return Ok((a.x.clone(), b.x.clone()));
     }
@@ -113,6 +113,10 @@ fn masked_scatter(c: &mut Call<'_, '_>) -> Result<Results> {
     let at = g.math("Sub", &[&count, &one])?;
     let at = g.math("Max", &[&at, &zero])?;
     let flat_source = g.reshape(&source, &[Dim::Known(-1)])?;
+    // A source that is empty has one element, which nothing takes where the mask is empty, too.
+    let spare = g.number(0.0, source.x.dtype)?;
+    let spare = g.reshape(&spare, &[Dim::Known(1)])?;
+    let flat_source = g.raw("Concat", &[&flat_source, &spare], vec![int("axis", 0)], source.x.dtype);
     let taken = g.raw("Gather", &[&flat_source, &at], vec![int("axis", 0)], source.x.dtype);
     let shape = g.shape_of(&values);
     let taken = g.raw("Reshape", &[&taken, &shape], vec![int("allowzero", 1)], source.x.dtype);

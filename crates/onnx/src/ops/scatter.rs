@@ -2,7 +2,7 @@
 
 use super::Rows;
 use crate::call::{Call, Results, Tensor, unsupported};
-use crate::graph::{X, int, text};
+use crate::graph::{GraphBuilder, X, int, text};
 use tracefx_core::{DType, Result};
 
 pub(super) const OPS: Rows = &[
@@ -72,6 +72,21 @@ fn scatter_value(c: &mut Call<'_, '_>) -> Result<Results> {
     Ok(written(c, &into, &values, None)?.into())
 }
 
+/// NaN where one of the values is NaN, or what was there: runtimes compare with it, which is as good as not to see it.
+fn with_nan(c: &mut Call<'_, '_>, into: Target, values: &X, result: &X) -> Result<X> {
+    let g = c.g();
+    let count = |g: &mut GraphBuilder, x: &X| {
+        let is_nan = g.test("IsNaN", &[x])?;
+        g.cast(&is_nan, DType::Int32)
+    };
+    let (before, given) = (count(g, &into.x)?, count(g, values)?);
+    let n = written(c, &Target { x: before, ..into }, &given, Some("add"))?;
+    let g = c.g();
+    let (zero, nan) = (g.number(0.0, DType::Int32)?, g.number(f64::NAN, result.dtype)?);
+    let is_nan = g.test("Greater", &[&n, &zero])?;
+    g.choose(&is_nan, &nan, result)
+}
+
 /// Where what was there does not count, it is the neutral element first, for those that are written to.
 fn scatter_reduce(c: &mut Call<'_, '_>) -> Result<Results> {
     let x = c.tensor("self")?;
@@ -94,6 +109,9 @@ fn scatter_reduce(c: &mut Call<'_, '_>) -> Result<Results> {
         into.x = c.g().raw("ScatterElements", &[&into.x, &into.index, &neutral], attributes, dtype);
     }
     let result = written(c, &into, &values, Some(op))?;
+    if matches!(reduce.as_str(), "amax" | "amin") && dtype.is_float() {
+        return Ok(with_nan(c, into, &values, &result)?.into());
+    }
     if reduce != "mean" {
         return Ok(result.into());
     }
