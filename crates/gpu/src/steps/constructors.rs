@@ -1,5 +1,6 @@
 //! New tensors of which the numbers follow from the place: spaced numbers, windows, diagonals and the places of triangles.
 
+use super::args::Args;
 use super::pointwise::{converted, rounded};
 use crate::lower::{Lowered, Lowering};
 use crate::program::Reason;
@@ -26,7 +27,7 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: Te
             triangle(cx, name == "tril_indices", sizes, int(2).unwrap_or(0), result)
         }
         ("hann_window" | "hamming_window" | "blackman_window" | "bartlett_window" | "kaiser_window", _) => {
-            let is_periodic = overload == "default" || matches!(args.get(1), Some(Operand::Bool(true)));
+            let is_periodic = overload == "default" || Args(args).is_true(1);
             let has_numbers = matches!(overload, "periodic_alpha" | "periodic_alpha_beta" | "beta");
             let option =
                 |at: usize, default: f64| float(if has_numbers { number(at, default) } else { default } as f32);

@@ -218,14 +218,7 @@ pub(super) fn call(cx: &mut Lowering<'_>, args: &[Operand], result: TensorId) ->
     if input.sizes.len() != n_dims + 2 || !(1..=3).contains(&n_dims) {
         return Err("a convolution of other dimensions".into());
     }
-    let [stride, padding, dilation] = [stride, padding, dilation].map(|it| numbers(it, n_dims));
-    let window = Direct {
-        stride: stride?,
-        padding: padding?,
-        dilation: dilation?,
-        groups: *groups as usize,
-        is_transposed: *is_transposed,
-    };
+    let window = Direct::of([stride, padding, dilation], (*is_transposed, *groups), n_dims)?;
     direct(cx, &window, (&input, &weight, bias.as_ref()), &result)
 }
 
@@ -237,6 +230,19 @@ pub(super) struct Direct {
     pub(super) dilation: Vec<usize>,
     pub(super) groups: usize,
     pub(super) is_transposed: bool,
+}
+
+impl Direct {
+    /// Those of a call with this stride, padding and dilation.
+    pub(super) fn of(
+        lists: [&Operand; 3],
+        (is_transposed, groups): (bool, i64),
+        n_dims: usize,
+    ) -> Result<Self, Reason> {
+        let [stride, padding, dilation] = lists.map(|it| numbers(it, n_dims));
+        let groups = usize::try_from(groups).map_err(|_| "other arguments")?.max(1);
+        Ok(Direct { stride: stride?, padding: padding?, dilation: dilation?, groups, is_transposed })
+    }
 }
 
 /// An invocation for each element.

@@ -1,7 +1,7 @@
 //! The gradients of a convolution: that of the input is the convolution the other way, that of the weight and of the bias are sums over the
 //! whole batch, which a workgroup adds up for each element.
 
-use super::convolution::{Direct, direct, numbers};
+use super::convolution::{Direct, direct};
 use super::matrices::{reduced, sharing};
 use super::pointwise::rounded;
 use crate::lower::{Lowered, Lowering};
@@ -35,14 +35,7 @@ fn gradients(cx: &mut Lowering<'_>, args: &[Operand], results: &[TensorId]) -> L
     if !(1..=3).contains(&n_dims) || input.sizes.len() != n_dims + 2 || grad.numel() == 0 || input.numel() == 0 {
         return Err("a convolution of other dimensions".into());
     }
-    let [stride, padding, dilation] = [stride, padding, dilation].map(|it| numbers(it, n_dims));
-    let window = Direct {
-        stride: stride?,
-        padding: padding?,
-        dilation: dilation?,
-        groups: usize::try_from(*groups).map_err(|_| "other arguments")?.max(1),
-        is_transposed: *is_transposed,
-    };
+    let window = Direct::of([stride, padding, dilation], (*is_transposed, *groups), n_dims)?;
     let mut results = results.iter();
     let mut wanted = mask.iter().map(|it| match it {
         Operand::Bool(true) => results.next().map(|it| cx.floats(*it)).transpose(),

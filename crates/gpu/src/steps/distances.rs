@@ -1,5 +1,6 @@
 //! Distances between rows, and cross products.
 
+use super::args::Args;
 use super::pointwise::rounded;
 use crate::lower::{Lowered, Lowering};
 use crate::program::Reason;
@@ -11,7 +12,7 @@ const LONGEST: usize = 1 << 16;
 
 /// What is called.
 pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: TensorId) -> Option<Lowered> {
-    let tensor = |at: usize| if let Some(Operand::Tensor(it)) = args.get(at) { Some(*it) } else { None };
+    let tensor = |at| Args(args).tensor(at);
     Some(match op {
         "aten._cdist_forward.default" => between(cx, [tensor(0)?, tensor(1)?], args.get(2)?, result),
         "aten._pdist_forward.default" => pairs(cx, tensor(0)?, args.get(1)?, result),

@@ -1,6 +1,7 @@
 //! Triangular factorisations of small matrices, and what is computed with them: an invocation has a matrix in its registers. In float32, as PyTorch
 //! computes; the kernels of the CPU compute in float64, so that larger matrices are left to them.
 
+use super::args::Args;
 use crate::lower::{Lowered, Lowering};
 use crate::program::Reason;
 use crate::shader::{Kind, Shader, View, coordinates};
@@ -39,13 +40,9 @@ fn small(view: View) -> Result<View, Reason> {
     }
 }
 
-pub(super) fn flag(args: &[Operand], at: usize) -> bool {
-    matches!(args.get(at), Some(Operand::Bool(true)))
-}
-
 /// A matrix that cannot be factored is refused where that is asked for, in words that name it.
 fn unless_checked(args: &[Operand], at: usize) -> Result<(), Reason> {
-    if flag(args, at) { Err("a matrix that the data may refuse".into()) } else { Ok(()) }
+    if Args(args).is_true(at) { Err("a matrix that the data may refuse".into()) } else { Ok(()) }
 }
 
 /// The text of what is done with one matrix, whose place among the others has these coordinates.
@@ -252,7 +249,7 @@ fn inverse(cx: &mut Lowering<'_>, args: &[Operand], results: &[TensorId]) -> Low
 /// `aten._linalg_solve_ex`.
 fn solution(cx: &mut Lowering<'_>, args: &[Operand], results: &[TensorId]) -> Lowered {
     unless_checked(args, 3)?;
-    let is_left = flag(args, 2);
+    let is_left = Args(args).is_true(2);
     let matrix = matrices(cx, args.first())?;
     let Some(Operand::Tensor(right)) = args.get(1) else { return Err("other arguments".into()) };
     let (mut right, [mut result, factors, pivots, info]) = (cx.movable(*right)?, outs(cx, results)?);
@@ -286,7 +283,7 @@ fn solution(cx: &mut Lowering<'_>, args: &[Operand], results: &[TensorId]) -> Lo
 /// `aten.linalg_cholesky_ex`.
 fn cholesky(cx: &mut Lowering<'_>, args: &[Operand], results: &[TensorId]) -> Lowered {
     unless_checked(args, 2)?;
-    let is_upper = flag(args, 1);
+    let is_upper = Args(args).is_true(1);
     let (matrix, [result, info]) = (matrices(cx, args.first())?, outs(cx, results)?);
     each_matrix(cx, lead(&matrix), |text| {
         // Only the triangle that is asked for is looked at.
@@ -317,7 +314,7 @@ fn cholesky(cx: &mut Lowering<'_>, args: &[Operand], results: &[TensorId]) -> Lo
 
 /// `aten.linalg_solve_triangular`.
 fn triangle(cx: &mut Lowering<'_>, args: &[Operand], results: &[TensorId]) -> Lowered {
-    let (is_upper, is_left, is_unit) = (flag(args, 2), flag(args, 3), flag(args, 4));
+    let (is_upper, is_left, is_unit) = (Args(args).is_true(2), Args(args).is_true(3), Args(args).is_true(4));
     let (matrix, right, [result]) = (matrices(cx, args.first())?, matrices(cx, args.get(1))?, outs(cx, results)?);
     let result = small(result)?;
     let n = result.sizes[result.sizes.len() - if is_left { 2 } else { 1 }];

@@ -1,6 +1,7 @@
 //! Fourier transforms of few points: an element of the result is the sum of its definition, one dimension after the other. The kernels of the
 //! CPU compute in float64; so many terms of float32 stay within the tolerance, and more do not.
 
+use super::args::Args;
 use super::reductions::dims_of;
 use crate::lower::{Lowered, Lowering};
 use crate::program::Reason;
@@ -15,7 +16,7 @@ const MOST_POINTS: usize = 512;
 /// What is called.
 pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: TensorId) -> Option<Lowered> {
     let is_forward = match op {
-        "aten._fft_c2c.default" => matches!(args.get(3), Some(Operand::Bool(true))),
+        "aten._fft_c2c.default" => Args(args).is_true(3),
         "aten._fft_r2c.default" => true,
         "aten._fft_c2r.default" => false,
         _ => return None,

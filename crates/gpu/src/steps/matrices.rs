@@ -2,6 +2,7 @@
 //! a column or a workgroup for each element. Where these are few, several workgroups share the terms of an element. What the factors are read
 //! of and where the result goes, the caller says: a convolution is a product too.
 
+use super::args::Args;
 use super::integers;
 use super::pointwise::{activation, rounded};
 use crate::lower::{Lowered, Lowering};
@@ -475,7 +476,7 @@ struct Added {
 /// The products that are called: `mm`, `bmm`, `matmul`, `linear`, `addmm`, `baddbmm`, `mv`, `dot`, `vdot`.
 pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: TensorId) -> Option<Lowered> {
     let name = op.strip_prefix("aten.")?.strip_suffix(".default")?;
-    let tensor = |at: usize| if let Some(Operand::Tensor(id)) = args.get(at) { Some(*id) } else { None };
+    let tensor = |at| Args(args).tensor(at);
     let number = |at: usize| match args.get(at) {
         Some(Operand::Int(it)) => *it as f32,
         Some(Operand::Float(it)) => *it as f32,

@@ -1,5 +1,6 @@
 //! The steps that have shaders: a file for each kind.
 
+mod args;
 mod attention;
 mod bags;
 mod binary;

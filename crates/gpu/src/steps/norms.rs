@@ -1,5 +1,6 @@
 //! Normalisations of rows: a workgroup for each row.
 
+use super::args::Args;
 use super::matrices::{reduced, sharing};
 use super::pointwise::rounded;
 use crate::lower::{Lowered, Lowering};
@@ -83,7 +84,7 @@ struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     fn of(op: &str, args: &'a [Operand]) -> Option<Self> {
-        let is_training = matches!(args.get(5), Some(Operand::Bool(true)));
+        let is_training = Args(args).is_true(5);
         let (momentum, eps, updates) = match op {
             "aten._native_batch_norm_legit_no_training.default" | "aten._batch_norm_no_update.default" => {
                 (None, 6, Updates::None)
@@ -201,7 +202,7 @@ fn batch(cx: &mut Lowering<'_>, args: &[Operand], it: &Batch<'_>, results: &[Ten
 }
 
 fn rows(cx: &mut Lowering<'_>, is_group: bool, args: &[Operand], results: &[TensorId]) -> Lowered {
-    let tensor = |at: usize| if let Some(Operand::Tensor(it)) = args.get(at) { Some(*it) } else { None };
+    let tensor = |at| Args(args).tensor(at);
     let int = |at: usize| if let Some(Operand::Int(it)) = args.get(at) { usize::try_from(*it).ok() } else { None };
     let other = "other arguments";
     let input = cx.floats(tensor(0).ok_or(other)?)?;

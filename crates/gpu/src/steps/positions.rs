@@ -1,6 +1,7 @@
 //! Elements at positions that other tensors tell by what is in them: of memory that is taken as flat, of masks, of sorted sequences; and
 //! those of views that a call names.
 
+use super::args::{Args, wrapped};
 use super::copies::moved;
 use super::pointwise::{compared, converted, literal, rounded};
 use super::selections::{Added, accumulated, cast, changed, filled, position, scattered};
@@ -13,32 +14,6 @@ use tracefx_plan::{Operand, TensorId};
 /// The most elements that invocations look at, where each looks at all of another tensor.
 const MOST_COMPARED: usize = 1 << 28;
 
-/// The arguments of a call.
-struct Args<'a>(&'a [Operand]);
-
-impl Args<'_> {
-    fn tensor(&self, at: usize) -> Option<TensorId> {
-        if let Some(Operand::Tensor(it)) = self.0.get(at) { Some(*it) } else { None }
-    }
-
-    fn int(&self, at: usize) -> Option<i64> {
-        if let Some(Operand::Int(it)) = self.0.get(at) { Some(*it) } else { None }
-    }
-
-    fn is_set(&self, at: usize) -> bool {
-        matches!(self.0.get(at), Some(Operand::Bool(true)))
-    }
-
-    fn dim(&self, at: usize, rank: usize) -> Option<usize> {
-        wrapped(self.int(at)?, rank)
-    }
-}
-
-/// A number that counts from the end where it is below zero.
-fn wrapped(it: i64, size: usize) -> Option<usize> {
-    usize::try_from(if it < 0 { it + size as i64 } else { it }).ok().filter(|it| *it < size)
-}
-
 /// What is called.
 pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: TensorId) -> Option<Lowered> {
     let (name, overload) = op.strip_prefix("aten.")?.split_once('.')?;
@@ -48,22 +23,21 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: Te
         ("masked_scatter", "default") => masked(cx, given.tensor(0)?, given.tensor(1)?, given.tensor(2)?, result),
         ("nonzero_static", "default") => nonzero(cx, given.tensor(0)?, given.int(2).unwrap_or(-1), result),
         ("searchsorted", "Tensor") => {
-            let is_right = given.is_set(3) || matches!(args.get(4), Some(Operand::Str(it)) if &**it == "right");
+            let is_right = given.is_true(3) || matches!(args.get(4), Some(Operand::Str(it)) if &**it == "right");
             match given.tensor(5) {
                 None => searched(cx, given.tensor(0)?, given.tensor(1)?, is_right, result),
                 Some(_) => Err("sequences that are sorted by positions".into()),
             }
         }
-        ("bucketize", "Tensor") => searched(cx, given.tensor(1)?, given.tensor(0)?, given.is_set(3), result),
-        ("isin", "Tensor_Tensor") => contained(cx, given.tensor(0)?, given.tensor(1)?, given.is_set(3), result),
+        ("bucketize", "Tensor") => searched(cx, given.tensor(1)?, given.tensor(0)?, given.is_true(3), result),
+        ("isin", "Tensor_Tensor") => contained(cx, given.tensor(0)?, given.tensor(1)?, given.is_true(3), result),
         ("block_diag", "default") => {
             let Some(Operand::List(blocks)) = args.first() else { return None };
             diagonal_blocks(cx, blocks, result)
         }
         (_, _) => {
             let input = given.tensor(0)?;
-            let change = Change::of(cx, op, args)?;
-            match change {
+            match Change::of(cx, op, args)? {
                 Change::Add(it) => accumulated(cx, (input, result), &it),
                 other => changed(cx, input, result, |cx| other.lower(cx, op, result)),
             }
@@ -74,10 +48,7 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: Te
 /// An update of a tensor in its place, which is the first argument.
 pub(super) fn update(cx: &mut Lowering<'_>, op: &str, args: &[Operand]) -> Option<Lowered> {
     let target = Args(args).tensor(0)?;
-    Some(match Change::of(cx, op, args)? {
-        Change::Add(it) => accumulated(cx, (target, target), &it),
-        other => other.lower(cx, op, target),
-    })
+    Some(Change::of(cx, op, args)?.lower(cx, op, target))
 }
 
 /// How a copy of a tensor is changed, or the tensor itself.

@@ -1,5 +1,6 @@
 //! Reductions and what normalises by them: a workgroup for each row of what is reduced, or an invocation where rows are short.
 
+use super::args::Args;
 use super::matrices::reduced;
 use super::pointwise::{converted, extreme, product, rounded};
 use super::pools::constant;
@@ -231,8 +232,8 @@ fn reduce(
         }
         let is_descending = match (name, overload) {
             ("topk", _) => !matches!(args.get(3), Some(Operand::Bool(false))),
-            ("sort", "stable") => matches!(args.get(3), Some(Operand::Bool(true))),
-            (_, _) => matches!(args.get(2), Some(Operand::Bool(true))),
+            ("sort", "stable") => Args(args).is_true(3),
+            (_, _) => Args(args).is_true(2),
         };
         let (values, positions) = (outs[0].0.with_dims(&dims), outs.get(1).ok_or("no positions")?.0.with_dims(&dims));
         return super::order::sort(cx, &rows, kind, is_descending, &values, &positions);

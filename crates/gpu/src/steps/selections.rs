@@ -1,5 +1,6 @@
 //! What moves elements: gathers at positions that the data tells, padding, turning, repeating, joining, and new tensors of one number.
 
+use super::args::{Args, wrapped};
 use super::convolution::numbers;
 use super::copies::moved;
 use super::pointwise::{converted, literal};
@@ -62,12 +63,8 @@ pub(super) fn position(
 /// What is called.
 pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: TensorId) -> Option<Lowered> {
     let (name, overload) = op.strip_prefix("aten.")?.split_once('.')?;
-    let tensor = |at: usize| if let Some(Operand::Tensor(it)) = args.get(at) { Some(*it) } else { None };
-    let int = |at: usize| if let Some(Operand::Int(it)) = args.get(at) { Some(*it) } else { None };
-    let dim = |at: usize, rank: usize| {
-        let it = int(at)?;
-        usize::try_from(if it < 0 { it + rank as i64 } else { it }).ok().filter(|it| *it < rank)
-    };
+    let given = Args(args);
+    let (tensor, dim) = (|at| given.tensor(at), |at, rank| given.dim(at, rank));
     let rank = |id: TensorId| cx.plan.tensor(id).sizes.len();
     Some(match (name, overload) {
         ("index_select", "default") => {
@@ -102,7 +99,7 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: Te
             };
             joined(cx, parts, dim, result)
         }
-        ("tril" | "triu", "default") => triangle(cx, name == "tril", tensor(0)?, int(1).unwrap_or(0), result),
+        ("tril" | "triu", "default") => triangle(cx, name == "tril", tensor(0)?, given.int(1).unwrap_or(0), result),
         ("full" | "full_like" | "new_full" | "fill", "default" | "Scalar") => {
             let at = if name == "new_full" { 2 } else { 1 };
             filled(cx, args.get(at)?.clone(), result)
@@ -118,7 +115,7 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: Te
             let dim = dim(2, rank(input))?;
             changed(cx, input, result, |cx| sliced(cx, result, source, dim, &args[3..]))
         }
-        ("index_put", "default") if !matches!(args.get(3), Some(Operand::Bool(true))) => {
+        ("index_put", "default") if !given.is_true(3) => {
             let (Some(Operand::List(indices)), values) = (args.get(1), tensor(2)?) else { return None };
             changed(cx, tensor(0)?, result, |cx| put(cx, op, result, indices, values))
         }
@@ -267,7 +264,7 @@ fn placed(cx: &mut Lowering<'_>, (input, result): (&View, &View), from: impl FnO
 
 fn each_dim(operand: &Operand, rank: usize) -> Result<Vec<usize>, Reason> {
     let dim = |it: &Operand| match it {
-        Operand::Int(it) => usize::try_from(if *it < 0 { it + rank as i64 } else { *it }).ok().filter(|it| *it < rank),
+        Operand::Int(it) => wrapped(*it, rank),
         _ => None,
     };
     let Operand::List(items) = operand else { return Err("other arguments".into()) };
@@ -413,21 +410,16 @@ fn counted(cx: &mut Lowering<'_>, start: &Operand, step: &Operand, result: Tenso
 /// An update of a tensor in its place, which is the first argument.
 pub(super) fn update(cx: &mut Lowering<'_>, op: &str, args: &[Operand]) -> Option<Lowered> {
     let (name, overload) = op.strip_prefix("aten.")?.split_once('.')?;
-    let tensor = |at: usize| if let Some(Operand::Tensor(it)) = args.get(at) { Some(*it) } else { None };
+    let given = Args(args);
+    let tensor = |at| given.tensor(at);
     let target = tensor(0)?;
     let rank = cx.plan.tensor(target).sizes.len();
-    let dim = |at: usize| match args.get(at) {
-        Some(Operand::Int(it)) => {
-            usize::try_from(if *it < 0 { it + rank as i64 } else { *it }).ok().filter(|it| *it < rank)
-        }
-        _ => None,
-    };
     Some(match (name, overload) {
         ("slice_scatter", "default") => {
-            let (dim, source) = (dim(2)?, tensor(1)?);
+            let (dim, source) = (given.dim(2, rank)?, tensor(1)?);
             sliced(cx, target, source, dim, &args[3..])
         }
-        ("index_put", "default") if !matches!(args.get(3), Some(Operand::Bool(true))) => {
+        ("index_put", "default") if !given.is_true(3) => {
             let Some(Operand::List(indices)) = args.get(1) else { return None };
             put(cx, op, target, indices, tensor(2)?)
         }
@@ -512,8 +504,7 @@ impl<'a> Scatter<'a> {
     /// That of a call, of tensors with so many dimensions.
     fn of(op: &'a str, args: &'a [Operand], rank: usize) -> Option<Self> {
         let (name, overload) = op.strip_prefix("aten.")?.split_once('.')?;
-        let (Some(Operand::Int(dim)), Some(Operand::Tensor(index))) = (args.get(1), args.get(2)) else { return None };
-        let dim = usize::try_from(if *dim < 0 { dim + rank as i64 } else { *dim }).ok().filter(|it| *it < rank)?;
+        let (dim, index) = (Args(args).dim(1, rank)?, Args(args).tensor(2)?);
         let join = match (name, overload, args.get(4)) {
             ("scatter", "src" | "value", _) => "last",
             ("scatter_add", "default", _) => "sum",
@@ -521,7 +512,7 @@ impl<'a> Scatter<'a> {
             (_, _, _) => return None,
         };
         let is_included = !matches!((name, args.get(5)), ("scatter_reduce", Some(Operand::Bool(false))));
-        Some(Scatter { op, dim, index: *index, source: args.get(3)?, join, is_included })
+        Some(Scatter { op, dim, index, source: args.get(3)?, join, is_included })
     }
 }
 

@@ -1,7 +1,8 @@
 //! Eigenvalues and singular values of small matrices, by Jacobi's method as in the kernels, in float32. Vectors are left to the CPU: which of
 //! several that are as good is found, the last digits decide.
 
-use super::factorisations::{Text, each_matrix, flag, lead, matrices};
+use super::args::Args;
+use super::factorisations::{Text, each_matrix, lead, matrices};
 use crate::lower::{Lowered, Lowering};
 use crate::shader::View;
 use tracefx_core::DType;
@@ -67,7 +68,7 @@ fn write_sorted(text: &mut Text<'_>, n: usize, is_falling: bool, result: &View) 
 
 /// `aten._linalg_eigh`, of values alone.
 fn eigenvalues(cx: &mut Lowering<'_>, args: &[Operand], results: &[TensorId]) -> Lowered {
-    if flag(args, 2) {
+    if Args(args).is_true(2) {
         return Err("eigenvectors".into());
     }
     let is_lower = matches!(args.get(1), Some(Operand::Str(it)) if it.eq_ignore_ascii_case("L"));
@@ -96,7 +97,7 @@ fn eigenvalues(cx: &mut Lowering<'_>, args: &[Operand], results: &[TensorId]) ->
 /// `aten._linalg_svd`, of values alone.
 fn singular_values(cx: &mut Lowering<'_>, args: &[Operand], results: &[TensorId]) -> Lowered {
     let [_, values, _] = results else { return Err("other results".into()) };
-    if flag(args, 2) {
+    if Args(args).is_true(2) {
         return Err("singular vectors".into());
     }
     let (matrix, result) = (matrices(cx, args.first())?, cx.floats(*values)?);
