@@ -1,6 +1,5 @@
 //! Files with saved plans, which `tracefx-runtime` runs without the engine.
 
-use crate::tensors::constant;
 use crate::{Runner, Values};
 use serde_json::json;
 use tracefx_core::{Code, Diagnostic, Result, Storage, Tensor};
@@ -85,7 +84,7 @@ pub fn zero_inputs(program: &ExportedProgram) -> Result<Values> {
                 .help("give inputs of the sizes that the program is to be compiled for")
         };
         if let Argument::Constant { value, .. } = arg {
-            return Ok(constant(value));
+            return Ok(value.to_value());
         }
         let name = arg.name();
         let val = graph.find(name).and_then(|it| graph.node(it).meta.val.clone());

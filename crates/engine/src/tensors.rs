@@ -3,7 +3,7 @@
 use safetensors::SafeTensorError;
 use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo};
 use tracefx_core::{Code, DType, Diagnostic, Result, Storage, Tensor, allocate, contiguous_strides};
-use tracefx_export::{Argument, ConstantValue, ExportedProgram};
+use tracefx_export::{Argument, ExportedProgram};
 use tracefx_ops::Value;
 
 /// Values without structure: the inputs or outputs of a call, flattened.
@@ -31,7 +31,7 @@ pub fn read_inputs(program: &ExportedProgram, bytes: &[u8]) -> Result<Values> {
                 taken.push(found.to_string());
                 Value::Tensor(tensor_of(&file, found)?)
             }
-            (None, Argument::Constant { value, .. }) => constant(value),
+            (None, Argument::Constant { value, .. }) => value.to_value(),
             (None, _) => {
                 let names = names(&file).join(", ");
                 return Err(Diagnostic::new(Code::InputCount, format!("input {position} (`{name}`) is missing"))
@@ -137,16 +137,6 @@ fn names<'a>(file: &'a SafeTensors<'_>) -> Vec<&'a str> {
     let mut tensors: Vec<_> = file.iter().map(|(name, it)| (it.data().as_ptr(), name)).collect();
     tensors.sort_unstable();
     tensors.into_iter().map(|it| it.1).collect()
-}
-
-pub(crate) fn constant(value: &ConstantValue) -> Value<Tensor> {
-    match value {
-        ConstantValue::None => Value::None,
-        ConstantValue::Bool(it) => Value::Bool(*it),
-        ConstantValue::Int(it) => Value::int(*it),
-        ConstantValue::Float(it) => Value::Float(*it),
-        ConstantValue::Str(it) => Value::Str(it.clone()),
-    }
 }
 
 fn tensor_of(file: &SafeTensors<'_>, name: &str) -> Result<Tensor> {

@@ -3,6 +3,7 @@
 use std::fmt;
 use tracefx_core::python_float;
 use tracefx_ir::{Str, python_string};
+use tracefx_ops::Value;
 
 /// What stands in a place of the signature.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,6 +107,19 @@ pub enum ConstantValue {
     Float(f64),
     /// A string.
     Str(Str),
+}
+
+impl ConstantValue {
+    /// The same as an argument of a run.
+    pub fn to_value<T>(&self) -> Value<T> {
+        match self {
+            ConstantValue::None => Value::None,
+            ConstantValue::Bool(it) => Value::Bool(*it),
+            ConstantValue::Int(it) => Value::int(*it),
+            ConstantValue::Float(it) => Value::Float(*it),
+            ConstantValue::Str(it) => Value::Str(it.clone()),
+        }
+    }
 }
 
 impl fmt::Display for ConstantValue {

@@ -11,7 +11,7 @@ use crate::proto::{
 use crate::translate::{Translator, check_translated, described, dtype_of};
 use std::collections::{HashMap, HashSet};
 use tracefx_core::{Code, Diagnostic, Result, Scalar};
-use tracefx_export::{Argument, ConstantValue, ExportedProgram, InputKind, OutputKind};
+use tracefx_export::{Argument, ExportedProgram, InputKind, OutputKind};
 use tracefx_ir::{Opcode, TensorMeta};
 use tracefx_ops::Value;
 use tracefx_sym::SymInt;
@@ -55,7 +55,7 @@ pub fn to_model(program: &ExportedProgram, options: &Options) -> Result<ModelPro
         let node = graph.node(id);
         let val = node.meta.val.as_ref();
         let value = match (&spec.kind, &spec.arg) {
-            (InputKind::UserInput, Argument::Constant { value, .. }) => constant(value),
+            (InputKind::UserInput, Argument::Constant { value, .. }) => value.to_value(),
             (InputKind::UserInput, _) => {
                 let val = val.ok_or_else(|| crate::call::unknown().node(&**node.name()))?;
                 let Some(dtype) = dtype_of(val) else { continue };
@@ -119,16 +119,6 @@ pub fn to_model(program: &ExportedProgram, options: &Options) -> Result<ModelPro
         opset_import: vec![OperatorSetIdProto { domain: String::new(), version: OPSET }],
         metadata_props: vec![note("torch_version", &program.torch_version)],
     })
-}
-
-fn constant(value: &ConstantValue) -> Value<Tensor> {
-    match value {
-        ConstantValue::None => Value::None,
-        ConstantValue::Bool(it) => Value::Bool(*it),
-        ConstantValue::Int(it) => Value::int(*it),
-        ConstantValue::Float(it) => Value::Float(*it),
-        ConstantValue::Str(it) => Value::Str(it.clone()),
-    }
 }
 
 /// The outputs by the signature: results first, then new values of state and inputs. What is `None` is left out.
