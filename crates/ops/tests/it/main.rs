@@ -1,5 +1,6 @@
 //! The registry beside PyTorch's: what it lists, which overload a call is for, and what is known of results without data.
 
+mod bind;
 mod core;
 mod decomposed;
 mod overloads;
