@@ -74,9 +74,10 @@ fixtures = {}
 for path in sorted(p for kind in SOURCES for p in (root / kind).rglob("*") if p.is_file()):
     name = path.relative_to(root).as_posix()
     is_loaded = path.name == "loaded.txt"
+    script = {"loaded.txt": "gen_loaded.py", "npy.json": "gen_npy.py"}.get(path.name)
     fixtures[name] = {
-        "source": "tests/oracle/gen_loaded.py" if is_loaded else SOURCES[name.split("/")[0]],
-        "torch": "2.15.0" if is_loaded else torch_version(path),
+        "source": SOURCES[name.split("/")[0]] if script is None else f"tests/oracle/{script}",
+        "torch": "2.15.0" if is_loaded else None if script == "gen_npy.py" else torch_version(path),
         "bytes": path.stat().st_size,
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
     }

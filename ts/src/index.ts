@@ -141,6 +141,7 @@ export type {
   TreeSpec,
 } from "./export/program.ts";
 export { type GivenGpu, type PlanReport, ProgramModule, type RunDevice } from "./export/programModule.ts";
+export { readNpz } from "./export/npz.ts";
 export { type DeviceLocation, liftConstantsPass, moveToDevicePass } from "./export/programPasses.ts";
 export { registerVerifier, Verifier } from "./export/verifier.ts";
 export type { AutocastOptions, Context } from "./torch/contexts.ts";
@@ -357,6 +358,7 @@ export {
   type WantedSource,
 } from "./rewrite/sourceMatcher.ts";
 export { type Fired, Rule, type RuleOptions, RuleSet, type RuleTrace } from "./rewrite/rules.ts";
+export { readNpy, writeNpy } from "./tensor/npy.ts";
 export { readSafetensors, type SafetensorsFile, writeSafetensors } from "./tensor/safetensors.ts";
 export { type Torch, torch } from "./torch.ts";
 export type { FloatInfo, IntInfo } from "./torch/info.ts";

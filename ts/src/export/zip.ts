@@ -1,5 +1,5 @@
 /**
- * Archives of stored entries, as PyTorch writes them: zip without compression.
+ * Archives in the zip format: those of stored entries, which PyTorch writes, and the directory of any.
  *
  * @module
  */
@@ -25,15 +25,42 @@ const SHORT_LIMIT = 0xffff;
 
 /** The entries of an archive by name, in their order. Nothing is copied; checksums are compared when an entry is read. */
 export function zipEntries(archive: Bytes): Map<string, () => Bytes> {
+  const res = new Map<string, () => Bytes>();
+  for (const { name, method, stored, nStored, size, checksum } of zipMembers(archive)) {
+    if (method !== 0 || nStored !== size) throw malformed(`\`${name}\` is compressed, which PyTorch never does`);
+    res.set(name, () => {
+      const data = stored();
+      if (crc32(data) !== checksum) throw malformed(`the checksum of \`${name}\` is wrong`);
+      return data;
+    });
+  }
+  return res;
+}
+
+/** What the directory of an archive says of an entry. */
+export interface ZipMember {
+  readonly name: string;
+  /** How it is compressed; 0 is not at all. */
+  readonly method: number;
+  readonly nStored: number;
+  /** The bytes as they lie in the archive. */
+  readonly stored: () => Bytes;
+  /** The length and the checksum of what was stored. */
+  readonly size: number;
+  readonly checksum: number;
+}
+
+/** What the directory of an archive says, in its order. Nothing is copied. */
+export function zipMembers(archive: Bytes): ZipMember[] {
   const view = new DataView(archive.buffer, archive.byteOffset, archive.byteLength);
   const end = endOf(view);
   const count = view.getUint16(end + 10, true);
   let at = view.getUint32(end + 16, true);
-  const res = new Map<string, () => Bytes>();
+  const res = new Map<string, ZipMember>();
   for (let index = 0; index < count; index++) {
     if (at + 46 > archive.length || view.getUint32(at, true) !== CENTRAL) throw malformed("its directory is cut short");
     const [method, checksum] = [view.getUint16(at + 10, true), view.getUint32(at + 16, true)];
-    const [stored, size] = [view.getUint32(at + 20, true), view.getUint32(at + 24, true)];
+    const [nStored, size] = [view.getUint32(at + 20, true), view.getUint32(at + 24, true)];
     const [nameLength, extra, comment] = [28, 30, 32].map((it) => view.getUint16(at + it, true)) as [
       number,
       number,
@@ -42,28 +69,25 @@ export function zipEntries(archive: Bytes): Map<string, () => Bytes> {
     const header = view.getUint32(at + 42, true);
     const name = nameIn(archive.subarray(at + 46, at + 46 + nameLength));
     if (res.has(name)) throw malformed(`\`${name}\` is there twice`);
-    if (method !== 0 || stored !== size) throw malformed(`\`${name}\` is compressed, which PyTorch never does`);
-    res.set(name, () => dataOf(archive, view, { name, header, size, checksum }));
+    const stored = (): Bytes => storedAt(archive, view, { name, header, nStored });
+    res.set(name, { name, method, nStored, stored, size, checksum });
     at += 46 + nameLength + extra + comment;
   }
-  return res;
+  return [...res.values()];
 }
 
-interface Entry {
+interface Place {
   readonly name: string;
   readonly header: number;
-  readonly size: number;
-  readonly checksum: number;
+  readonly nStored: number;
 }
 
-function dataOf(archive: Bytes, view: DataView, { name, header, size, checksum }: Entry): Bytes {
+function storedAt(archive: Bytes, view: DataView, { name, header, nStored }: Place): Bytes {
   if (header + 30 > archive.length || view.getUint32(header, true) !== LOCAL)
     throw malformed(`\`${name}\` is not there`);
   const start = header + 30 + view.getUint16(header + 26, true) + view.getUint16(header + 28, true);
-  if (start + size > archive.length) throw malformed(`\`${name}\` goes beyond its end`);
-  const data = archive.subarray(start, start + size);
-  if (crc32(data) !== checksum) throw malformed(`the checksum of \`${name}\` is wrong`);
-  return data;
+  if (start + nStored > archive.length) throw malformed(`\`${name}\` goes beyond its end`);
+  return archive.subarray(start, start + nStored);
 }
 
 /** Where the directory is told of: at the end, behind which there may be a comment. */
@@ -83,7 +107,7 @@ function nameIn(bytes: Uint8Array): string {
 }
 
 function malformed(why: string): FxError {
-  return fxError("ArchiveMalformed", `the bytes are no archive of PyTorch: ${why}`);
+  return fxError("ArchiveMalformed", `the bytes are no zip archive: ${why}`);
 }
 
 /** The bytes of an archive with these entries. */

@@ -1,0 +1,76 @@
+/**
+ * `.npz` files: several arrays of NumPy in an archive.
+ *
+ * @module
+ */
+import type { Bytes } from "../base/bytes.ts";
+import { type FxError, fxError } from "../base/errors.ts";
+import { checkGiven } from "../base/given.ts";
+import { readNpy } from "../tensor/npy.ts";
+import type { Tensor } from "../tensor/tensor.ts";
+import { crc32 } from "../wire/crc32.ts";
+import { zipMembers } from "./zip.ts";
+
+const SUFFIX = ".npy";
+
+/**
+ * Reads the arrays of a `.npz` file by name, as `numpy.savez` and `numpy.savez_compressed` write them; arrays without a name are
+ * `arr_0`, `arr_1` and so on.
+ *
+ * @example
+ * ```ts
+ * const arrays = await readNpz(await readFile("inputs.npz"));
+ * arrays.get("x")?.shape;
+ * ```
+ *
+ * @throws `ArchiveError` where this is no such file.
+ */
+export async function readNpz(file: ArrayBuffer | ArrayBufferView): Promise<Map<string, Tensor>> {
+  const isBytes = ArrayBuffer.isView(file) || file instanceof ArrayBuffer;
+  checkGiven("readNpz", isBytes, "the bytes of a file");
+  const bytes = ArrayBuffer.isView(file)
+    ? new Uint8Array(file.buffer as ArrayBuffer, file.byteOffset, file.byteLength)
+    : new Uint8Array(file);
+  const res = new Map<string, Tensor>();
+  for (const { name, method, stored, size, checksum } of zipMembers(bytes)) {
+    if (!name.endsWith(SUFFIX)) continue;
+    if (method !== 0 && method !== DEFLATED) throw malformed(`\`${name}\` is compressed in an unknown way`);
+    const data = method === 0 ? stored() : await inflated(stored(), size, name);
+    if (data.length !== size || crc32(data) !== checksum) throw malformed(`the checksum of \`${name}\` is wrong`);
+    res.set(name.slice(0, -SUFFIX.length), readNpy(data));
+  }
+  return res;
+}
+
+const DEFLATED = 8;
+
+/** What was compressed; it is given up when it is more than the archive says. */
+async function inflated(stored: Bytes, size: number, name: string): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  let n = 0;
+  try {
+    const reader = new Blob([stored]).stream().pipeThrough(new DecompressionStream("deflate-raw")).getReader();
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      parts.push(read.value);
+      n += read.value.length;
+      if (n > size) {
+        await reader.cancel();
+        break;
+      }
+    }
+  } catch (error) {
+    throw malformed(`\`${name}\` cannot be unpacked`, error);
+  }
+  if (n !== size) throw malformed(`\`${name}\` is not as long as the archive says`);
+  const res = new Uint8Array(n);
+  let at = 0;
+  for (const it of parts) {
+    res.set(it, at);
+    at += it.length;
+  }
+  return res;
+}
+
+function malformed(why: string, cause?: unknown): FxError {
+  return fxError("ArchiveMalformed", `the bytes are no .npz file: ${why}`, cause === undefined ? {} : { cause });
+}

@@ -1,0 +1,82 @@
+/** Arrays of NumPy: what it wrote is read, and written again with the same bytes. */
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { readNpz } from "../../src/export/npz.ts";
+import { tensor, tensorFromBytes } from "../../src/tensor/construct.ts";
+import { readNpy, writeNpy } from "../../src/tensor/npy.ts";
+import { type Tensor, tensorBytes } from "../../src/tensor/tensor.ts";
+
+interface Told {
+  readonly dtype: string;
+  readonly shape: readonly number[];
+  readonly elements: string;
+}
+
+const { arrays, archives, refused } = JSON.parse(
+  readFileSync(new URL("../../../tests/fixtures/tensors/npy.json", import.meta.url), "utf8"),
+) as {
+  readonly arrays: Readonly<Record<string, Told & { readonly file: string }>>;
+  readonly archives: Readonly<
+    Record<string, { readonly file: string; readonly arrays: Readonly<Record<string, Told>> }>
+  >;
+  readonly refused: Readonly<Record<string, string>>;
+};
+
+const decoded = (text: string) => Buffer.from(text, "base64");
+const told = (read: Tensor): Told => ({
+  dtype: read.dtype,
+  shape: read.shape,
+  elements: Buffer.from(tensorBytes(read)).toString("base64"),
+});
+
+describe("a .npy file", () => {
+  it.each(Object.entries(arrays))("of NumPy is read: %s", (_, { file, ...wanted }) => {
+    expect(told(readNpy(decoded(file)))).toEqual(wanted);
+  });
+
+  it("has the bytes that NumPy writes", () => {
+    const others = ["fortran", "big-endian", "big-endian complex", "version 2", "version 3"];
+    const same = Object.entries(arrays).filter(([name]) => !others.includes(name));
+    expect(same.length).toBeGreaterThan(15);
+    for (const [name, { file }] of same)
+      expect(Buffer.from(writeNpy(readNpy(decoded(file)))).toString("base64"), name).toBe(file);
+    expect(() => writeNpy(tensorFromBytes(new Uint8Array(2), "bfloat16", [1]))).toThrow(
+      /no name for bfloat16.*float32/s,
+    );
+  });
+
+  it.each(Object.entries(refused))("with %s is refused", (_, file) => {
+    expect(() => readNpy(decoded(file))).toThrow(/not implemented in \.npy files/);
+  });
+
+  it("that is cut short, or that lies, is refused", () => {
+    const whole = writeNpy(tensor([1, 2, 3]));
+    for (let n = 0; n < whole.length; n++) expect(() => readNpy(whole.subarray(0, n))).toThrow(/no \.npy file/);
+    const lying = Buffer.from(whole);
+    lying.write("9", lying.indexOf("(3,)") + 1);
+    expect(() => readNpy(lying)).toThrow(/its elements have 24 bytes, and its shape needs 72/);
+    const code = Buffer.from(whole);
+    code.write("f()", code.indexOf("'<i8'"));
+    expect(() => readNpy(code)).toThrow(/the header is not one of NumPy/);
+  });
+});
+
+describe("a .npz file", () => {
+  it.each(Object.entries(archives))("of NumPy is read: %s", async (_, { file, arrays: wanted }) => {
+    const found = await readNpz(decoded(file));
+    expect(Object.fromEntries([...found].map(([name, read]) => [name, told(read)]))).toEqual(wanted);
+  });
+
+  it("whose bytes were changed, or which unpacks to more than it says, is refused", async () => {
+    for (const { file } of Object.values(archives)) {
+      const bytes = decoded(file);
+      bytes[200] = (bytes[200] as number) ^ 1;
+      await expect(readNpz(bytes)).rejects.toThrow(/no \.npz file/);
+    }
+    const bytes = decoded(archives["compressed"]?.file ?? "");
+    const directory = bytes.indexOf(Buffer.from([0x50, 0x4b, 1, 2]));
+    bytes.writeUInt32LE(100, directory + 24);
+    await expect(readNpz(bytes)).rejects.toThrow(/not as long as the archive says/);
+    await expect(readNpz(new Uint8Array(30))).rejects.toThrow(/no directory/);
+  });
+});
