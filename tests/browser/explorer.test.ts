@@ -295,6 +295,202 @@ it(
   PATIENCE,
 );
 
+/** Drops a file on the element, as people do. */
+async function drop(page: Page, name: string, type: string, bytes: readonly number[]): Promise<void> {
+  await withElement(
+    page,
+    (element, file) => {
+      const dataTransfer = new DataTransfer();
+      dataTransfer.items.add(new File([Uint8Array.from(file.bytes)], file.name, { type: file.type }));
+      element.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true, composed: true }));
+    },
+    { name, type, bytes },
+  );
+}
+
+it(
+  "takes images, sounds, arrays of NumPy and texts as inputs, by choice and by dropping them",
+  async () => {
+    const page = await open("digits_cnn");
+    await withElement(page, (element) => element.select("input"));
+    const panel = page.locator("tracefx-graph .panel");
+    const run = async () => {
+      await page.getByRole("button", { name: "Run", exact: true }).click();
+      await page.getByText(/all nodes took .*; on the chosen inputs$/).waitFor();
+      return (await panel.innerText()).replaceAll(/\s+/g, " ");
+    };
+    const png = await page.evaluate(async () => {
+      const canvas = new OffscreenCanvas(20, 10);
+      const context = canvas.getContext("2d") as OffscreenCanvasRenderingContext2D;
+      context.fillStyle = "rgb(255 0 0)";
+      context.fillRect(0, 0, 20, 10);
+      return [...new Uint8Array(await (await canvas.convertToBlob({ type: "image/png" })).arrayBuffer())];
+    });
+    await drop(page, "red.png", "image/png", png);
+    await page.getByText("red.png").waitFor();
+    await page.getByLabel("Pixels of input").selectOption("bytes");
+    // The brightness of red.
+    expect(await run()).toContain("minimum 76 maximum 76");
+    const source = page.getByLabel("Source of input");
+    await source.selectOption("text");
+    await page.getByLabel("Text or numbers of input").fill("2 3");
+    expect(await run()).toContain("maximum 3 ");
+    const { writeNpy, tensor } = await import("../../ts/src/index.ts");
+    const array = tensor(new Float64Array(256).fill(0.5), { shape: [4, 1, 8, 8] });
+    await drop(page, "input.npy", "", [...writeNpy(array)]);
+    await page.getByText("input.npy").waitFor();
+    expect(await run()).toContain("minimum 0.5 maximum 0.5");
+    await drop(page, "small.npy", "", [...writeNpy(tensor([1.5]))]);
+    await page.getByText("small.npy").waitFor();
+    const refused = withElement(
+      page,
+      (element) =>
+        new Promise<string>((resolve) => {
+          element.addEventListener("tracefx-error", (event) => resolve(String((event as CustomEvent).detail.message)), {
+            once: true,
+          });
+          (element.shadowRoot?.querySelector(".run") as HTMLElement).click();
+        }),
+    );
+    expect(await refused).toContain("the input `input` is f32[4, 1, 8, 8]: it is f64[1]");
+    await drop(page, "a.exe", "", [1]);
+    await page.getByText(/choose \.npy/).waitFor();
+    await page.getByLabel("Inputs of a run").selectOption("example");
+    await expect.poll(() => page.locator("tracefx-graph .given").isVisible()).toBe(false);
+  },
+  PATIENCE,
+);
+
+it(
+  "decodes a sound",
+  async () => {
+    const page = await open("digits_cnn");
+    // A WAV file of 100 samples of 16 bits, all of them a half.
+    const wav = Buffer.alloc(44 + 200);
+    wav.write("RIFF");
+    wav.writeUInt32LE(36 + 200, 4);
+    wav.write("WAVEfmt ", 8);
+    for (const [at, value] of [
+      [16, 16],
+      [24, 16_000],
+      [28, 32_000],
+      [40, 200],
+    ] as const)
+      wav.writeUInt32LE(value, at);
+    for (const [at, value] of [
+      [20, 1],
+      [22, 1],
+      [32, 2],
+      [34, 16],
+    ] as const)
+      wav.writeUInt16LE(value, at);
+    wav.write("data", 36);
+    for (let at = 0; at < 100; at++) wav.writeInt16LE(0x4000, 44 + 2 * at);
+    await withElement(page, (element) => element.select("input"));
+    await drop(page, "half.wav", "audio/wav", [...wav]);
+    await page.getByText("half.wav").waitFor();
+    await page.getByRole("button", { name: "Run", exact: true }).click();
+    await page.getByText(/all nodes took .*; on the chosen inputs$/).waitFor();
+    expect(await page.locator("tracefx-graph .panel").innerText()).toMatch(/maximum\s+0\.5/);
+    await page.getByLabel("Inputs of a run").selectOption("example");
+  },
+  PATIENCE,
+);
+
+it(
+  "shows a value as an image, of which keys and pickers tell the elements",
+  async () => {
+    const page = await open("digits_cnn");
+    await withElement(page, (element) => element.select("conv2d"));
+    await page.getByRole("button", { name: "Run", exact: true }).click();
+    await page.getByText(/all nodes took/).waitFor();
+    const image = page.getByRole("img", { name: /conv2d as an image of 8 rows and 8 columns/ });
+    await image.focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowRight");
+    const told = page.locator("tracefx-graph .slice output");
+    expect(await told.innerText()).toMatch(/^\[0, 0, 1, 1\] = -?[\d.]+$/);
+    await page.getByLabel("Place in dimension 1, of 12").fill("3");
+    await image.focus();
+    await page.keyboard.press("ArrowDown");
+    expect(await told.innerText()).toMatch(/^\[0, 3, 1, 0\]/);
+    await page.getByLabel("Dimension of the rows").selectOption("1");
+    await page.getByRole("img", { name: /12 rows and 8 columns/ }).waitFor();
+    await withElement(page, (element) => element.select("p_0_weight"));
+    await page.getByRole("img", { name: /0\.weight as an image of 3 rows and 3 columns/ }).waitFor();
+    await page.getByRole("button", { name: "Weights" }).click();
+  },
+  PATIENCE,
+);
+
+it(
+  "edits by commands with completion, goes back and forth, and saves what it made",
+  async () => {
+    const page = await open("digits_cnn");
+    await page.getByRole("tree").focus();
+    await page.keyboard.press("e");
+    const line = page.getByRole("combobox", { name: "Command" });
+    await line.pressSequentially("pass fuse");
+    await page.getByRole("option", { name: /fuseBatchNorm/ }).waitFor();
+    await page.keyboard.press("Tab");
+    expect(await line.inputValue()).toBe("pass fuseBatchNorm");
+    await page.keyboard.press("Enter");
+    await page.getByText("pass fuseBatchNorm: fuseBatchNorm changed the graph").waitFor();
+    const count = () =>
+      withElement(page, (element) => element.model?.items.filter((it) => it.title === "batch_norm").length);
+    expect(await count()).toBe(0);
+    // What was there before is beside it, and both give the same.
+    await page.getByRole("button", { name: "Run", exact: true }).click();
+    await page.getByText(/the values agree/).waitFor();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await expect.poll(count).toBe(2);
+    await page.getByRole("button", { name: "Redo" }).click();
+    await expect.poll(count).toBe(0);
+    await line.fill("erase relu");
+    await line.press("Enter");
+    await page.locator("tracefx-graph .console .refused").waitFor();
+    await line.press("ArrowUp");
+    expect(await line.inputValue()).toBe("erase relu");
+    const [file] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Save .pt2" }).click(),
+    ]);
+    const again = await withElement(
+      page,
+      async (element, bytes) => {
+        await element.open(Uint8Array.from(bytes));
+        return element.model?.items.some((it) => it.title === "batch_norm");
+      },
+      [...readFileSync(await file.path())],
+    );
+    expect(again).toBe(false);
+    expect(await withElement(page, async (element) => [await element.undo(), await element.redo()])).toEqual([
+      false,
+      false,
+    ]);
+    await page.getByRole("button", { name: "Edit", exact: true }).click();
+    await expect.poll(() => line.isVisible()).toBe(false);
+  },
+  PATIENCE,
+);
+
+it(
+  "shows the plan of a program as a graph, and the program again",
+  async () => {
+    const page = await open("resnet_block_tiny");
+    const plan = page.getByRole("button", { name: "Plan" });
+    await plan.click();
+    await page.getByText(/^a plan of 10 steps took/).waitFor();
+    expect(await plan.getAttribute("aria-pressed")).toBe("true");
+    await withElement(page, (element) => element.select("relu__2"));
+    expect(await page.locator("tracefx-graph .panel").innerText()).toMatch(/in the plan\s+[\d.]+ ms/);
+    await plan.click();
+    await page.getByText(/\d+ boxes/).waitFor();
+    expect(await withElement(page, (element) => element.model?.items.some((it) => it.title === "conv2d"))).toBe(true);
+  },
+  PATIENCE,
+);
+
 it(
   "searches without opening weights until it is asked to",
   async () => {
@@ -363,8 +559,17 @@ it.each(["light", "dark"] as const)(
     const page = await open("resnet_block_tiny");
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     await withElement(page, (element) => element.select("conv2d"));
+    const console = page.getByRole("region", { name: "Edit" });
+    if (!(await console.isVisible())) await page.getByRole("button", { name: "Edit", exact: true }).click();
+    await page.getByLabel("Inputs of a run").selectOption("given");
+    await page
+      .getByLabel(/Source of /)
+      .first()
+      .waitFor();
     await page.getByRole("button", { name: "Run", exact: true }).click();
     await page.getByText(/all nodes took/).waitFor();
+    await page.getByRole("combobox", { name: "Command" }).fill("pass ");
+    await page.getByRole("option").first().waitFor();
     // Axe reads the colours of the page, which has the scheme now.
     await page.evaluate(AXE);
     const found = await page.evaluate(async () => {

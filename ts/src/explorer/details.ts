@@ -4,12 +4,12 @@
  * @module
  */
 import { ExportedProgram } from "../export/exportedProgram.ts";
-import type { PlanReport } from "../export/programModule.ts";
 import type { ConstantValue, InputSpec, OutputSpec } from "../export/signature.ts";
 import { type Node, notesOf } from "../graph/node.ts";
 import { NodeSource } from "../graph/nodeSource.ts";
 import { formatArg } from "../graph/print.ts";
 import type { GraphModel, Item } from "./model.ts";
+import { type Step, STEP, stepOf } from "./steps.ts";
 
 /** A line: what it is called, what it says, and the items that it leads to. */
 export interface Row {
@@ -45,7 +45,9 @@ function ofNode(model: GraphModel, item: Item, node: Node): Section[] {
   const value = model.value(item.index);
   if (value !== "") rows.push({ name: "value", value });
   if (node.type !== undefined) rows.push({ name: "type", value: node.type });
-  const sections: Section[] = [{ title: item.isWeight ? "Weight" : "Node", rows }];
+  const step = stepOf(node);
+  const sections: Section[] = [{ title: item.isWeight ? "Weight" : step === undefined ? "Node" : "Step", rows }];
+  if (step !== undefined) sections.push({ title: "What it takes", rows: stepRows(step) });
   const args = [...node.args].map((it, at): Row => argument(model, String(at), formatArg(it), it));
   const kwargs = Object.entries(node.kwargs).map(([name, it]): Row => argument(model, name, formatArg(it), it));
   if (args.length + kwargs.length > 0) sections.push({ title: "Arguments", rows: [...args, ...kwargs] });
@@ -81,7 +83,7 @@ function notes(node: Node): Section[] {
   if (Array.isArray(from) && from.length > 0 && from.every((it) => it instanceof NodeSource)) {
     sections.push({ title: "Made of (from_node)", rows: from.flatMap((it) => sourceRows(it)) });
   }
-  const told = new Set(["val", "nn_module_stack", "stack_trace", "from_node", "tensor_meta", "example_value"]);
+  const told = new Set(["val", "nn_module_stack", "stack_trace", "from_node", "tensor_meta", "example_value", STEP]);
   const rest = [...(noted ?? [])].filter(([key]) => !told.has(key));
   if (rest.length > 0) {
     const rows = rest.map(([name, it]): Row => ({ name, value: noteText(it) }));
@@ -178,7 +180,7 @@ function constantText(value: ConstantValue): string {
 }
 
 /** What there is to tell of a step of a plan. */
-export function stepRows({ step, bytes, flops, milliseconds }: PlanReport["steps"][number]): Row[] {
+export function stepRows({ step, bytes, flops, milliseconds }: Step): Row[] {
   const rows: Row[] = [{ name: "step", value: step }];
   if (milliseconds !== null) rows.push({ name: "in the plan", value: `${milliseconds.toFixed(3)} ms` });
   rows.push({ name: "bytes", value: bytes.toLocaleString("en") });

@@ -7,19 +7,23 @@ import { load, type ProgramSource } from "../export/load.ts";
 import { fxError, FxError } from "../base/errors.ts";
 import { checkGiven } from "../base/given.ts";
 import { ExportedProgram } from "../export/exportedProgram.ts";
-import type { PlanReport } from "../export/programModule.ts";
+import type { Console } from "./console.ts";
 import { controls, type Controls } from "./controls.ts";
-import { compareModels, firstParting, type ModelDiff } from "./diff.ts";
-import { stepRows } from "./details.ts";
-import { chosenFile, save } from "./files.ts";
+import { compareModels, firstParting, type ModelDiff, type Parting } from "./diff.ts";
+import { save } from "./files.ts";
 import { type Marks, NO_MARKS, type Picture, pictureOf } from "./drawing.ts";
 import { Layouter } from "./layouter.ts";
-import { type Heat, heatOf, type Measured, measuredOf, nodeRun } from "./measured.ts";
+import { LastRun } from "./lastRun.ts";
+import { pressKey } from "./keys.ts";
+import { type Heat, stepHeat } from "./measured.ts";
 import { type Explorable, GraphModel, isExplorable, type Item } from "./model.ts";
 import { Outline } from "./outline.ts";
-import { type PanelSource, showDetails } from "./panel.ts";
+import { showDetails } from "./panel.ts";
 import { linkOf, sideOfLink, stateOfLink } from "./permalink.ts";
-import { inputsOf, profileProgram, type ProgramRun, randomInputs, runProgram, runPrograms } from "./run.ts";
+import { History } from "./history.ts";
+import { InputChoice, takeDropped } from "./inputChoice.ts";
+import { profileProgram, type ProgramRun, runProgram, runPrograms } from "./run.ts";
+import { planGraph } from "./planGraph.ts";
 import { opening, sceneOf } from "./scene.ts";
 import { search } from "./search.ts";
 import { svgOf } from "./svg.ts";
@@ -39,6 +43,12 @@ interface Comparison {
   readonly diff: ModelDiff;
   /** Whether the second of them is shown. */
   readonly isAfter: boolean;
+}
+
+/** What is shown: one program, or one of two. */
+interface Shown {
+  readonly model: GraphModel;
+  readonly comparison: Comparison | undefined;
 }
 
 /** How many boxes a program is opened with at most, unless its outermost modules are more. */
@@ -84,11 +94,14 @@ export class TracefxGraph extends Base {
   #showsWeights = false;
   #found: readonly number[] = [];
   #marks: Marks = NO_MARKS;
-  #measured: Measured | undefined;
-  /** What the last run was given, and what its plan takes, once that is asked for. */
-  #inputs: readonly unknown[] | undefined;
-  #plan: PlanReport | undefined;
+  #lastRun: LastRun | undefined;
   #comparison: Comparison | undefined;
+  #inputs: InputChoice | undefined;
+  /** What was shown before each edit. */
+  readonly #history = new History<Shown>();
+  #console: Console | undefined;
+  /** What is shown again when its plan is not. */
+  #planned: (Shown & { readonly lastRun: LastRun | undefined }) | undefined;
   /** Counts what was opened, and what was laid out, so that the last one is shown. */
   #nOpened = 0;
   #nShown = 0;
@@ -126,6 +139,7 @@ export class TracefxGraph extends Base {
     try {
       const model = await this.#read(source, turn);
       if (model === undefined) return;
+      this.#history.clear();
       await this.#show(model);
     } catch (error) {
       if (turn === this.#nOpened) this.#tell(error instanceof FxError ? error.message : String(error));
@@ -139,10 +153,11 @@ export class TracefxGraph extends Base {
    * other arguments or another value. The second one is shown.
    */
   async compare(source: Explorable | ProgramSource): Promise<void> {
-    const before = this.#comparison?.before ?? this.#opened("compare");
+    const before = this.#comparison?.before ?? this.#planned?.model ?? this.#opened("compare");
     const turn = ++this.#nOpened;
     const after = await this.#read(source, turn);
     if (after === undefined) return;
+    this.#history.clear();
     await this.#show(after, { before, after, diff: compareModels(before, after), isAfter: true });
     if (turn !== this.#nOpened) return;
     const n = this.#differences().length;
@@ -171,32 +186,51 @@ export class TracefxGraph extends Base {
     const comparison = this.#comparison;
     const runs = comparison && runPrograms(programOf(comparison.before), programOf(comparison.after), inputs);
     const run = runs?.[comparison?.isAfter === true ? 1 : 0] ?? runProgram(programOf(model), inputs);
-    this.#measured = measuredOf(model, run);
-    this.#inputs = inputs;
-    this.#plan = undefined;
+    this.#lastRun = new LastRun(model, run, inputs);
     if (this.#controls !== undefined) this.#controls.heat.hidden = false;
     this.#heat("nodes");
-    const { milliseconds, firstNan, firstInfinite } = this.#measured;
-    const nameOf = (item: number): string => model.items[item]?.node?.name ?? "";
-    let told = `all nodes took ${milliseconds.toFixed(1)} ms`;
-    if (firstNan !== undefined) told += `; the first NaN is in ${nameOf(firstNan)}`;
-    if (firstInfinite !== undefined) told += `; the first infinity is in ${nameOf(firstInfinite)}`;
-    let found = firstNan;
+    let { told, found } = this.#lastRun.summary();
     if (comparison !== undefined && runs !== undefined) {
       const { before, after, diff, isAfter } = comparison;
       const parting = firstParting(before, runs[0], after, runs[1], diff, TOLERANCE);
-      told +=
-        parting === undefined
-          ? "; the values agree"
-          : `; the values part at ${before.items[parting.item]?.node?.name ?? ""}`;
-      if (parting !== undefined) {
-        told += ` (${(100 * parting.distance).toPrecision(2)} %)`;
-        found = isAfter ? diff.matches.get(parting.item) : parting.item;
-      }
+      told += `; ${partingText(before, parting)}`;
+      if (parting !== undefined) found = isAfter ? diff.matches.get(parting.item) : parting.item;
     }
     this.#tell(told);
     void this.#choose(found ?? this.#selected);
     return run;
+  }
+
+  /**
+   * Edits what is shown by a command of the console, and tells what was done. The result is shown beside what was there before; the programs
+   * and modules themselves stay as they are, and share their tensors.
+   *
+   * @example
+   * ```ts
+   * await element.edit("pass fuseBatchNorm");
+   * await element.edit("replace relu(x) with clamp_min(x, 0)");
+   * const { source } = element.model; // the program that was made
+   * ```
+   */
+  async edit(command: string): Promise<string> {
+    checkGiven("edit", typeof command === "string", "a command, such as `pass CSEPass`");
+    const { runCommand } = await import("./commands.ts");
+    const before = this.#opened("edit");
+    if (this.#planned !== undefined)
+      throw fxError("InvalidOption", "a plan is not edited", { help: "show the program" });
+    const { source, told } = runCommand(command, before.source);
+    if (source !== before.source) await this.#edited(source);
+    return told;
+  }
+
+  /** Shows what was there before the last edit; whether there was one. */
+  async undo(): Promise<boolean> {
+    return await this.#travel((now) => this.#history.undo(now));
+  }
+
+  /** Shows what the edit made that was undone last; whether there was one. */
+  async redo(): Promise<boolean> {
+    return await this.#travel((now) => this.#history.redo(now));
   }
 
   /** Selects an item by its id, or a node by its name; what it is in is opened. An empty id selects nothing. */
@@ -310,6 +344,11 @@ export class TracefxGraph extends Base {
     this.dispatchEvent(new CustomEvent("tracefx-error", { detail: error }));
   }
 
+  /** Tells of what is refused later. */
+  #try(promised: Promise<unknown>): void {
+    promised.catch((error: unknown) => this.#fail(error));
+  }
+
   #build(): void {
     const root = this.attachShadow({ mode: "open" });
     const it = controls(root);
@@ -327,7 +366,14 @@ export class TracefxGraph extends Base {
       toggle: (item) => void this.#toggle(item),
       colourOf: (item) => this.#colourOf(item),
     });
-    root.addEventListener("keydown", (event) => this.#press(event as KeyboardEvent));
+    const keys = {
+      search: () => it.search.focus(),
+      nextDifference: () => void this.#nextDifference(),
+      edit: () => this.#try(this.#toggleConsole()),
+      clear: () => void this.#choose(-1),
+    };
+    const viewer = this.#viewer;
+    root.addEventListener("keydown", (event) => pressKey(event as KeyboardEvent, viewer, keys));
     it.search.addEventListener("input", () => void this.#search(it.search.value));
     it.search.addEventListener("keydown", (event) => {
       if (event.key === "Enter") void this.#step(event.shiftKey ? -1 : 1);
@@ -346,7 +392,16 @@ export class TracefxGraph extends Base {
       it.weights.ariaPressed = String(this.#showsWeights);
       void this.#lay();
     });
-    it.run.addEventListener("click", () => void this.#runChosen().catch((error: unknown) => this.#fail(error)));
+    it.run.addEventListener("click", () => this.#try(this.#runChosen()));
+    const shown = (): (Explorable | undefined)[] => {
+      const { before, after } = this.#comparison ?? {};
+      return [before?.source ?? this.#model?.source, after?.source];
+    };
+    const inputs = new InputChoice(it, shown, (error) => this.#fail(error));
+    this.#inputs = inputs;
+    takeDropped(this, it.side, (files) => this.#try(inputs.take(files)));
+    it.plan.addEventListener("click", () => this.#try(this.#togglePlan()));
+    it.edit.addEventListener("click", () => this.#try(this.#toggleConsole()));
     it.heat.addEventListener("change", () => {
       try {
         this.#heat(it.heat.value as Heat | "none");
@@ -360,7 +415,9 @@ export class TracefxGraph extends Base {
     it.png.addEventListener("click", () => void this.toPng().then((blob) => save("graph.png", blob)));
   }
 
-  async #show(model: GraphModel, comparison?: Comparison): Promise<void> {
+  /** Shows something else. What the new model has too stays open where `keeps` says so, and the picture stays where it is. */
+  async #show(model: GraphModel, comparison?: Comparison, keeps = false): Promise<void> {
+    const before = this.#model;
     // The address of the page is about what is opened first, or about the first comparison.
     if (this.#model === undefined && this.hasAttribute("permalink")) this.#address = location.hash;
     const isOfThis = sideOfLink(this.#address) === undefined || comparison !== undefined;
@@ -370,19 +427,23 @@ export class TracefxGraph extends Base {
     this.#comparison = comparison;
     this.#selected = -1;
     this.#found = [];
-    this.#measured = undefined;
-    this.#plan = undefined;
+    this.#lastRun = undefined;
+    this.#planned = undefined;
     const { diff, isAfter } = comparison ?? {};
     this.#marks = { ...NO_MARKS, differences: (isAfter === true ? diff?.after : diff?.before) ?? new Map() };
-    this.#open = opening(model, ROOM);
+    this.#open = keeps && before !== undefined ? sameItems(before, this.#open, model) : opening(model, ROOM);
     this.#prepare();
+    if (keeps) return await this.#lay();
     if (stateOfLink(hash, model) !== undefined) return await this.restore(hash);
     await this.#layAnew();
   }
 
   /** Disposes of the programs that the element has read and shows no more. */
   #disposeOthers(): void {
-    const shown = [this.#model, this.#comparison?.before, this.#comparison?.after].map((it) => it?.source);
+    const current = { model: this.#model, comparison: this.#comparison };
+    const states = [current, ...this.#history.states, ...(this.#planned === undefined ? [] : [this.#planned])];
+    const models = states.flatMap(({ model, comparison }) => [model, comparison?.before, comparison?.after]);
+    const shown = models.map((it) => it?.source);
     for (const source of this.#loaded) {
       if (shown.includes(source)) continue;
       this.#loaded.delete(source);
@@ -393,11 +454,17 @@ export class TracefxGraph extends Base {
   /** Shows in the bar and in the panel what there is for what is open. */
   #prepare(): void {
     if (this.#controls === undefined || this.#model === undefined) return;
-    const { other, difference, heat, run, inputs } = this.#controls;
+    const { other, difference, heat, run, inputs, plan, edit } = this.#controls;
     other.hidden = difference.hidden = this.#comparison === undefined;
     other.textContent = this.#comparison?.isAfter === true ? "Show the first" : "Show the second";
-    heat.hidden = this.#measured === undefined;
-    run.hidden = inputs.hidden = !(this.#model.source instanceof ExportedProgram);
+    heat.hidden = this.#lastRun === undefined;
+    const isProgram = this.#model.source instanceof ExportedProgram;
+    run.hidden = inputs.hidden = !isProgram;
+    plan.hidden = !isProgram && this.#planned === undefined;
+    plan.ariaPressed = String(this.#planned !== undefined);
+    edit.hidden = this.#planned !== undefined;
+    if (edit.hidden) this.#controls.console.hidden = true;
+    this.#inputs?.show();
     this.#controls.enable();
     this.#panel();
   }
@@ -478,7 +545,8 @@ export class TracefxGraph extends Base {
   async #runChosen(): Promise<void> {
     const model = this.#opened("run");
     if (this.#controls === undefined) return;
-    const given = await this.#chosenInputs(programOf(model), this.#controls.inputs.value);
+    programOf(model);
+    const given = await this.#inputs?.chosen();
     if (given === undefined || model !== this.#model) return;
     this.#tell("Running…");
     // The page shows that before the run, which it waits for.
@@ -488,36 +556,72 @@ export class TracefxGraph extends Base {
     this.#tell(`${this.#controls.status.textContent}; ${given.told}`);
   }
 
-  /** The inputs of a kind, and what they are; undefined where no file was chosen. */
-  async #chosenInputs(
-    program: ExportedProgram,
-    kind: string,
-  ): Promise<{ readonly inputs?: readonly unknown[]; readonly told: string } | undefined> {
-    if (kind === "file") {
-      const file = await chosenFile(".safetensors");
-      return file && { inputs: inputsOf(program, await file.arrayBuffer()), told: `on the inputs of ${file.name}` };
-    }
-    const programs = [this.#comparison?.before, this.#comparison?.after].map((it) => it?.source);
-    const hasExamples = [program, ...programs].some((it) => it instanceof ExportedProgram && it.exampleInputs !== null);
-    if (kind === "example" && hasExamples) return { told: "on the example inputs" };
-    const why = kind === "example" ? ", since the file has no example inputs" : "";
-    return { inputs: randomInputs(program), told: `on random inputs${why}` };
-  }
-
   /** Colours the boxes by what they take, or as before. What a plan takes is measured when that is asked for. */
   #heat(heat: Heat | "none"): void {
-    const [model, measured] = [this.#model, this.#measured];
-    if (model === undefined || measured === undefined || this.#controls === undefined) return;
+    if (this.#lastRun === undefined || this.#controls === undefined) return;
     this.#controls.heat.value = heat;
-    if (heat !== "none" && heat !== "nodes" && model.source instanceof ExportedProgram) {
-      this.#plan ??= profileProgram(model.source, this.#inputs);
-      const { steps, milliseconds } = this.#plan;
-      this.#tell(`a plan of ${steps.length} steps took ${milliseconds?.toFixed(3)} ms`);
+    const { shares, told } = heat === "none" ? { shares: NO_MARKS.heat } : this.#lastRun.heat(heat);
+    if (told !== undefined) {
+      this.#tell(told);
       this.#panel();
     }
-    this.#marks = { ...this.#marks, heat: heat === "none" ? NO_MARKS.heat : heatOf(model, measured, heat, this.#plan) };
+    this.#marks = { ...this.#marks, heat: shares };
     this.#mark();
     this.#outline?.activate(this.#selected);
+  }
+
+  /** Shows the plan of the program, or the program again. */
+  async #togglePlan(): Promise<void> {
+    const planned = this.#planned;
+    if (planned !== undefined) {
+      await this.#show(planned.model, planned.comparison);
+      this.#lastRun = planned.lastRun;
+      this.#prepare();
+      return;
+    }
+    const [model, comparison, lastRun] = [this.#opened("plan"), this.#comparison, this.#lastRun];
+    const program = programOf(model);
+    const given = lastRun === undefined ? await this.#inputs?.chosen() : undefined;
+    if (model !== this.#model) return;
+    const report = lastRun === undefined ? profileProgram(program, given?.inputs) : lastRun.plan();
+    const plan = new GraphModel(planGraph(program, report));
+    const shown = this.#show(plan);
+    this.#planned = { model, comparison, lastRun };
+    this.#marks = { ...this.#marks, heat: stepHeat(plan) };
+    this.#prepare();
+    await shown;
+    this.#tell(`a plan of ${report.steps.length} steps took ${report.milliseconds?.toFixed(3)} ms`);
+  }
+
+  /** Shows the console, which is loaded the first time, or hides it. */
+  async #toggleConsole(): Promise<void> {
+    const { console: region, edit } = this.#controls ?? {};
+    if (region === undefined || edit === undefined || edit.hidden) return;
+    const loaded = await import("./console.ts");
+    this.#console ??= new loaded.Console(region, this);
+    region.hidden = !region.hidden;
+    edit.ariaPressed = String(!region.hidden);
+    if (!region.hidden) this.#console.focus();
+  }
+
+  /** Shows what was made of what is shown, beside what was there before. */
+  async #edited(source: Explorable): Promise<void> {
+    const [model, comparison] = [this.#opened("edit"), this.#comparison];
+    const made = new GraphModel(source);
+    this.#history.note({ model, comparison });
+    const { before = model, after = made, isAfter = true } = comparison ?? {};
+    const pair = isAfter ? { before, after: made } : { before: made, after };
+    ++this.#nOpened;
+    await this.#show(made, { ...pair, diff: compareModels(pair.before, pair.after), isAfter }, true);
+  }
+
+  /** Goes back or forth in the history; whether there was something. */
+  async #travel(step: (now: Shown) => Shown | undefined): Promise<boolean> {
+    const state = step({ model: this.#opened("undo"), comparison: this.#comparison });
+    if (state === undefined) return false;
+    ++this.#nOpened;
+    await this.#show(state.model, state.comparison, true);
+    return true;
   }
 
   async #showOther(): Promise<void> {
@@ -558,69 +662,13 @@ export class TracefxGraph extends Base {
     await this.#choose(this.#found[(at + by + n) % n] as number);
   }
 
-  #press(event: KeyboardEvent): void {
-    const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping) return;
-    const [viewer, step] = [this.#viewer as Viewer, 80];
-    switch (event.key) {
-      case "/":
-        this.#controls?.search.focus();
-        break;
-      case "f":
-        viewer.fit();
-        break;
-      case "+":
-      case "=":
-        viewer.zoom(1.25);
-        break;
-      case "-":
-        viewer.zoom(0.8);
-        break;
-      case "ArrowLeft":
-      case "ArrowRight":
-        if (!event.shiftKey) return;
-        viewer.pan(event.key === "ArrowLeft" ? -step : step, 0);
-        break;
-      case "ArrowUp":
-      case "ArrowDown":
-        if (!event.shiftKey) return;
-        viewer.pan(0, event.key === "ArrowUp" ? -step : step);
-        break;
-      case "n":
-        void this.#nextDifference();
-        break;
-      case "Escape":
-        void this.#choose(-1);
-        break;
-      default:
-        return;
-    }
-    event.preventDefault();
-  }
-
   #panel(): void {
     if (this.#model === undefined || this.#controls === undefined) return;
     showDetails(this.#controls.panel, this.#model, this.#selected, {
       select: (it) => void this.#choose(it),
-      measured: (it) => this.#told(it),
+      measured: (it) => this.#lastRun?.told(it),
       difference: (it) => this.#marks.differences.get(it),
     });
-  }
-
-  /** What a run told of an item. */
-  #told(item: number): ReturnType<PanelSource["measured"]> {
-    const time = this.#measured?.times.get(item);
-    if (this.#measured === undefined || this.#model === undefined || time === undefined) return undefined;
-    const { milliseconds, run } = this.#measured;
-    const share = ((100 * time) / milliseconds).toFixed(1);
-    const rows = [{ name: "time", value: `${time.toFixed(3)} ms (${share} %)` }];
-    const node = nodeRun(this.#model, run, item);
-    if (node === undefined) return { rows };
-    const step = this.#plan?.steps.find((it) => it.node === this.#model?.items[item]?.id);
-    const told = {
-      rows: [...rows, { name: "value", value: node.value }, ...(step === undefined ? [] : stepRows(step))],
-    };
-    return node.statistics === undefined ? told : { ...told, statistics: node.statistics };
   }
 
   /** What the colour of a box tells, in words: how it differs, and its share of what is measured. */
@@ -655,7 +703,7 @@ export class TracefxGraph extends Base {
   /** Writes the permalink, when nothing has changed for a moment. */
   #link(): void {
     // Outside of the page the element has no say in its address.
-    if (!this.hasAttribute("permalink") || !this.isConnected) return;
+    if (!this.hasAttribute("permalink") || !this.isConnected || this.#planned !== undefined) return;
     clearTimeout(this.#linkTimer);
     this.#linkTimer = setTimeout(() => history.replaceState(history.state, "", `#${this.state}`), LINK_AFTER);
   }
@@ -687,6 +735,18 @@ export class TracefxGraph extends Base {
       help: "await element.open(program), with the element in a page",
     });
   }
+}
+
+/** The items of another model that have the ids of these. */
+function sameItems(before: GraphModel, open: ReadonlySet<number>, model: GraphModel): Set<number> {
+  const ids = new Set([...open].map((it) => before.items[it]?.id));
+  return new Set(model.items.filter((it) => ids.has(it.id)).map((it) => it.index));
+}
+
+function partingText(before: GraphModel, parting: Parting | undefined): string {
+  if (parting === undefined) return "the values agree";
+  const { item, distance } = parting;
+  return `the values part at ${before.items[item]?.node?.name ?? ""} (${(100 * distance).toPrecision(2)} %)`;
 }
 
 function programOf({ source }: GraphModel): ExportedProgram {

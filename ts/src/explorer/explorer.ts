@@ -19,7 +19,9 @@ export { layOut, type Layout, type LayoutRequest, type Wires } from "./layout.ts
 export { type Explorable, GraphModel, type Item, type ItemKind } from "./model.ts";
 export { compareModels, firstParting, type ModelDiff, type Parting } from "./diff.ts";
 export { type Heat, heatOf, type Measured, measuredOf } from "./measured.ts";
-export { inputsOf, type NodeRun, profileProgram, type ProgramRun, randomInputs, runProgram } from "./run.ts";
+export { filledInputs, inputsOf, type InputSlot, inputSlots, randomInputs } from "./inputs.ts";
+export { type NodeRun, profileProgram, type ProgramRun, runProgram } from "./run.ts";
+export { planGraph } from "./planGraph.ts";
 export { opening, type Scene, sceneOf, type SceneOptions } from "./scene.ts";
 export { search } from "./search.ts";
 export { type Statistics, statisticsOf, statisticsOfElements } from "./statistics.ts";

@@ -4,14 +4,15 @@
  * @module
  */
 
-/** A file that people choose; undefined where they choose none. */
-export async function chosenFile(accept: string): Promise<File | undefined> {
+/** Files that people choose; none where they choose none. */
+export async function chosenFiles(accept: string): Promise<readonly File[]> {
   const input = document.createElement("input");
   input.type = "file";
   input.accept = accept;
+  input.multiple = true;
   return await new Promise((resolve) => {
-    input.addEventListener("change", () => resolve(input.files?.[0]));
-    input.addEventListener("cancel", () => resolve(undefined));
+    input.addEventListener("change", () => resolve([...(input.files ?? [])]));
+    input.addEventListener("cancel", () => resolve([]));
     input.click();
   });
 }

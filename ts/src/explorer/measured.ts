@@ -5,6 +5,7 @@
  */
 import type { PlanReport } from "../export/programModule.ts";
 import type { GraphModel } from "./model.ts";
+import { stepOf } from "./steps.ts";
 import type { NodeRun, ProgramRun } from "./run.ts";
 
 /** A run, by items. */
@@ -55,17 +56,38 @@ const OF_STEPS = { plan: "milliseconds", bytes: "bytes", flops: "flops" } as con
  * last of the nodes that it joins.
  */
 export function heatOf(model: GraphModel, { run }: Measured, heat: Heat, plan?: PlanReport): Map<number, number> {
+  const ids = new Map(model.items.map((it) => [it.id, it.index]));
+  if (heat === "nodes") {
+    return sharesOf(
+      model,
+      model.items.map(({ index }) => [index, nodeRun(model, run, index)?.milliseconds ?? 0]),
+    );
+  }
+  const steps = plan?.steps ?? [];
+  return sharesOf(
+    model,
+    steps.map((it) => [ids.get(it.node) ?? -1, it[OF_STEPS[heat]] ?? 0]),
+  );
+}
+
+/** How hot the steps of a plan are by their times, of the model of a `planGraph`. */
+export function stepHeat(model: GraphModel): Map<number, number> {
+  return sharesOf(
+    model,
+    model.items.map(({ index, node }) => [index, node === undefined ? 0 : (stepOf(node)?.milliseconds ?? 0)]),
+  );
+}
+
+/** The roots of the shares of the whole that items have, with what they hold. */
+function sharesOf(
+  model: GraphModel,
+  amounts: readonly (readonly [item: number, amount: number])[],
+): Map<number, number> {
   const sums = new Map<number, number>();
   let whole = 0;
-  const add = (index: number, amount: number): void => {
+  for (const [index, amount] of amounts) {
     whole += amount;
     for (let at = index; at >= 0; at = model.items[at]?.parent ?? -1) sums.set(at, (sums.get(at) ?? 0) + amount);
-  };
-  if (heat === "nodes") {
-    for (const { index } of model.items) add(index, nodeRun(model, run, index)?.milliseconds ?? 0);
-  } else {
-    const ids = new Map(model.items.map((it) => [it.id, it.index]));
-    for (const step of plan?.steps ?? []) add(ids.get(step.node) ?? -1, step[OF_STEPS[heat]] ?? 0);
   }
   return new Map([...sums].map(([item, sum]) => [item, whole > 0 ? Math.sqrt(sum / whole) : 0]));
 }

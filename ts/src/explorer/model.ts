@@ -13,7 +13,7 @@ import type { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { checkGiven } from "../base/given.ts";
-import { spell } from "./spelling.ts";
+import { spell, spellOperator } from "./spelling.ts";
 import { type Scope, Scopes } from "./scopes.ts";
 
 /** What the explorer opens. */
@@ -289,7 +289,7 @@ class Places {
   }
 }
 
-/** What a node is called in its box: the operator without what all of them share. */
+/** What a node is called in its box. */
 function titleOf(module: GraphModule, node: Node): string {
   switch (node.op) {
     case "placeholder":
@@ -304,8 +304,6 @@ function titleOf(module: GraphModule, node: Node): string {
     case "get_attr":
       return node.target;
     case "call_function":
-      return node.target
-        .replace(/^(torch\.ops\.(aten|higher_order)\.|torch\.ops\.|torch\.|operator\.)/, "")
-        .replace(/\.default$/, "");
+      return spellOperator(node.target);
   }
 }

@@ -3,9 +3,12 @@
  *
  * @module
  */
+import { button } from "./dom.ts";
 import { detailsOf, overviewOf, type Row, type Section } from "./details.ts";
 import type { GraphModel, Item } from "./model.ts";
-import { type Statistics, statisticsOf, statisticsRows } from "./statistics.ts";
+import type { Elements } from "./run.ts";
+import { sliceView } from "./sliceView.ts";
+import { elementsOf, type Statistics, statisticsOfElements, statisticsRows } from "./statistics.ts";
 
 /** What the panel asks for, and what it is told. */
 export interface PanelSource {
@@ -13,7 +16,15 @@ export interface PanelSource {
   /** How an item differs from the one that it is matched with. */
   readonly difference: (item: number) => string | undefined;
   /** What a run told of the value of an item, and how long it took. */
-  readonly measured: (item: number) => { readonly rows: readonly Row[]; readonly statistics?: Statistics } | undefined;
+  readonly measured: (item: number) => MeasuredItem | undefined;
+}
+
+/** What a run told of an item. */
+export interface MeasuredItem {
+  readonly rows: readonly Row[];
+  readonly statistics?: Statistics;
+  /** The elements of its value; a function where another run has to give them. */
+  readonly elements?: Elements | (() => Elements | undefined);
 }
 
 /** A tensor of more elements is counted when that is asked for. */
@@ -31,16 +42,27 @@ export function showDetails(panel: HTMLElement, model: GraphModel, item: number,
     const rows = [...measured.rows, ...statisticsOfRun(measured.statistics)];
     const section = sectionOf({ title: "Value of the run", rows }, model, source);
     if (measured.statistics !== undefined) section.append(...histogramOf(measured.statistics));
+    const { elements } = measured;
+    const what = model.items[item]?.title ?? "";
+    if (typeof elements !== "function") section.append(...imageOf(elements, what));
+    else {
+      const show = button("Run again for the image", () => show.replaceWith(...imageOf(elements(), what)));
+      section.append(show);
+    }
     parts.splice(1, 0, section);
   }
   const tensor = item < 0 ? undefined : model.tensor(item);
   if (tensor !== undefined) {
     const section = document.createElement("section");
     const count = (): void => {
-      const statistics = statisticsOf(tensor);
-      if (statistics === undefined) return;
+      const data = elementsOf(tensor);
+      if (data === undefined) return;
+      const statistics = statisticsOfElements(data);
       const shown = sectionOf({ title: "Elements", rows: statisticsOfRun(statistics) }, model, source);
-      shown.append(...histogramOf(statistics));
+      shown.append(
+        ...histogramOf(statistics),
+        ...imageOf({ shape: tensor.shape, data }, model.items[item]?.title ?? ""),
+      );
       section.replaceWith(shown);
     };
     parts.splice(1, 0, section);
@@ -49,6 +71,12 @@ export function showDetails(panel: HTMLElement, model: GraphModel, item: number,
   }
   panel.replaceChildren(...parts);
   panel.scrollTop = 0;
+}
+
+/** A slice of a value as an image; none of a single number. */
+function imageOf(elements: Elements | undefined, what: string): HTMLElement[] {
+  const view = elements && sliceView(elements, what);
+  return view === undefined ? [] : [view];
 }
 
 function statisticsOfRun(statistics: Statistics | undefined): Row[] {
@@ -91,14 +119,6 @@ function linksOf({ links = [] }: Row, model: GraphModel, { select }: PanelSource
     const { node, title, isWeight } = model.items[it] as Item;
     return [button(isWeight ? title : (node?.name ?? title), () => select(it)), document.createTextNode(" ")];
   });
-}
-
-function button(text: string, onClick: () => void): HTMLButtonElement {
-  const res = document.createElement("button");
-  res.type = "button";
-  res.textContent = text;
-  res.addEventListener("click", onClick);
-  return res;
 }
 
 const SVG = "http://www.w3.org/2000/svg";

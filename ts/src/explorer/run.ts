@@ -8,20 +8,13 @@ import { checkList } from "../base/given.ts";
 import { isObject } from "../base/objects.ts";
 import type { ExampleInputs, ExportedProgram } from "../export/exportedProgram.ts";
 import type { PlanReport } from "../export/programModule.ts";
-import type { ConstantValue } from "../export/signature.ts";
 import { unflatten } from "../export/tree.ts";
-import type { RangeConstraint } from "../export/program.ts";
 import { inputWrites } from "../export/inputWrites.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
 import type { Graph } from "../graph/graph.ts";
 import { Interpreter } from "../fx/interpreter.ts";
-import { parseExpression } from "../graph/expression.ts";
-import { type Node, notesOf } from "../graph/node.ts";
-import { formatSymInt } from "../graph/shapes.ts";
-import { SymExpr, type SymInt, TensorMeta } from "../graph/val.ts";
+import type { Node } from "../graph/node.ts";
 import { DTYPES } from "../../../bindings/dtypes.ts";
-import { tensorOf } from "../tensor/construct.ts";
-import { readSafetensors } from "../tensor/safetensors.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { elementsOf, type Statistics, statisticsOfElements } from "./statistics.ts";
 
@@ -32,17 +25,30 @@ export interface NodeRun {
   readonly value: string;
   /** What the elements of a tensor are like, or of the tensors of a list together; undefined of other values and of complex numbers. */
   readonly statistics: Statistics | undefined;
+  /**
+   * The elements of a tensor; `dropped` when those of the values before were 32 million together; undefined of what is no tensor of real
+   * numbers.
+   */
+  readonly elements: Elements | "dropped" | undefined;
   /** Elements at equal distances, 256 at most of each tensor, by which runs are compared; and numbers that are no tensors. */
   readonly sample: Float64Array;
+}
+
+/** The elements of a tensor, row-major. */
+export interface Elements {
+  readonly shape: readonly number[];
+  readonly data: Float32Array | Float64Array;
 }
 
 /** What a run told, by the names of the program's nodes, in the order in which they ran. */
 export type ProgramRun = ReadonlyMap<string, NodeRun>;
 
 const MOST_SAMPLES = 256;
+/** How many elements a run keeps at most, of all its values together. */
+const MOST_KEPT = 32_000_000;
 
 /**
- * Runs a program on inputs: those that its placeholders take, as {@link randomInputs} makes them, or without any those that it was
+ * Runs a program on inputs: those that its placeholders take, as `randomInputs` makes them, or without any those that it was
  * exported with. Neither the program nor the inputs are changed: the run writes to copies.
  *
  * @example
@@ -70,12 +76,23 @@ export function runPrograms(
   return [recorded(first, inputs, call), recorded(second, inputs, call)];
 }
 
+/**
+ * The elements of the value of one node, by a run of its own: undefined where it gives no tensor of real numbers. The inputs are those of
+ * {@link runProgram}.
+ */
+export function valueOf(program: ExportedProgram, name: string, inputs?: readonly unknown[]): Elements | undefined {
+  const run = recorded(program, inputs, () => exampleCall(program), name);
+  const elements = run.get(name)?.elements;
+  return elements === "dropped" ? undefined : elements;
+}
+
 function recorded(
   program: ExportedProgram,
   inputs: readonly unknown[] | undefined,
   call: () => readonly unknown[],
+  kept?: string,
 ): ProgramRun {
-  using interpreter = new Recorder(program.unlift());
+  using interpreter = new Recorder(program.unlift(), kept);
   if (inputs === undefined) interpreter.run(...call());
   else interpreter.runWith(inputs, { enableIoProcessing: false });
   return interpreter.record;
@@ -111,8 +128,8 @@ function exampleCall(program: ExportedProgram): unknown[] {
   });
 }
 
-/** Positional arguments, and one object of the others where there are any. */
-function callOf([args, kwargs]: ExampleInputs): unknown[] {
+/** What a call is given: positional arguments, and one object of the others where there are any. */
+export function callOf([args, kwargs]: ExampleInputs): unknown[] {
   return [...args, ...(Object.keys(kwargs).length > 0 ? [kwargs] : [])];
 }
 
@@ -120,9 +137,13 @@ class Recorder extends Interpreter implements Disposable {
   readonly record = new Map<string, NodeRun>();
   readonly #written: ReadonlySet<Node>;
   readonly #copies = new Copies();
+  /** The one node whose elements are kept, or all as long as there is room. */
+  readonly #kept: string | undefined;
+  #room = MOST_KEPT;
 
-  constructor(graphModule: GraphModule) {
+  constructor(graphModule: GraphModule, kept?: string) {
     super(graphModule, { disposeValues: true });
+    this.#kept = kept;
     this.#written = writesTo(graphModule.graph);
   }
 
@@ -131,7 +152,13 @@ class Recorder extends Interpreter implements Disposable {
     let value = super.runNode(node);
     const milliseconds = performance.now() - start;
     if (this.#written.has(node)) value = this.#copies.of(value);
-    this.record.set(node.name, { milliseconds, ...told(value) });
+    if (this.#kept === undefined || this.#kept === node.name) {
+      const { elements, ...rest } = told(value);
+      const n = elements?.data.length ?? 0;
+      const isKept = this.#kept !== undefined || n <= this.#room;
+      if (isKept) this.#room -= n;
+      this.record.set(node.name, { milliseconds, ...rest, elements: isKept ? elements : "dropped" });
+    }
     return value;
   }
 
@@ -169,7 +196,9 @@ function writesTo(graph: Graph): ReadonlySet<Node> {
   return new Set(Array.from(inputWrites(graph, kinds), ([, input]) => input));
 }
 
-function told(value: unknown): Omit<NodeRun, "milliseconds"> {
+function told(
+  value: unknown,
+): Omit<NodeRun, "milliseconds" | "elements"> & { readonly elements: Elements | undefined } {
   const elements: (Float32Array | Float64Array)[] = [];
   const samples: number[] = [];
   const visit = (it: unknown): void => {
@@ -185,6 +214,8 @@ function told(value: unknown): Omit<NodeRun, "milliseconds"> {
   visit(value);
   return {
     value: textOf(value),
+    elements:
+      value instanceof Tensor && elements[0] !== undefined ? { shape: value.shape, data: elements[0] } : undefined,
     statistics: elements.length === 0 ? undefined : statisticsOfElements(joined(elements)),
     sample: Float64Array.from(samples),
   };
@@ -206,91 +237,4 @@ function textOf(value: unknown): string {
   if (value instanceof Tensor) return `${DTYPES[value.dtype].short}[${value.shape.join(", ")}]`;
   if (Array.isArray(value)) return `${value.length} values`;
   return value === null ? "None" : typeof value === "object" ? value.constructor.name : `${value as number}`;
-}
-
-/** Where symbols may have any value, they have this one. */
-const SIZE = 4;
-
-/**
- * Random inputs for a program: tensors of its dtypes and sizes. Symbolic sizes are within their ranges, floats are from the normal
- * distribution, and whole numbers are 0 or 1. The same seed gives the same inputs.
- */
-export function randomInputs(program: ExportedProgram, seed = 0): unknown[] {
-  const random = new Random(seed);
-  const placeholders = program.graph.findNodes({ op: "placeholder" });
-  return program.graphSignature.inputSpecs.flatMap((spec, at) => {
-    const node = placeholders[at];
-    if (spec.kind !== "USER_INPUT" || node === undefined) return [];
-    if (spec.arg.type === "constant") return [constantOf(spec.arg.value)];
-    return [randomValue(notesOf(node)?.get("val"), node, program.rangeConstraints, random)];
-  });
-}
-
-/**
- * The inputs of a program that a `.safetensors` file has: by the names of its placeholders, or as `in0`, `in1` and so on.
- *
- * @throws `ArchiveError` where the file cannot be read, `InputCount` where it does not have all of them.
- */
-export function inputsOf(program: ExportedProgram, file: ArrayBuffer): unknown[] {
-  const { tensors } = readSafetensors(file);
-  const specs = program.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");
-  return specs.map(({ arg }, at) => {
-    if (arg.type === "constant") return constantOf(arg.value);
-    const found = tensors.get(arg.name) ?? tensors.get(`in${at}`);
-    // A number is a tensor of one element in the file.
-    if (found !== undefined) return arg.type === "tensor" ? found : found.item();
-    throw fxError("InputCount", `the file has no input \`${arg.name}\``, {
-      help: `it has ${[...tensors.keys()].join(", ")}; name them as the placeholders, or in0, in1 and so on`,
-    });
-  });
-}
-
-function constantOf(value: ConstantValue): unknown {
-  return value.type === "None" ? null : value.value;
-}
-
-function randomValue(val: unknown, node: Node, ranges: ReadonlyMap<string, RangeConstraint>, random: Random): unknown {
-  if (val instanceof SymExpr) return sizeOf(val, node, ranges);
-  if (!(val instanceof TensorMeta)) return val;
-  const shape = val.sizes.map((it) => sizeOf(it, node, ranges));
-  const n = shape.reduce((product, size) => product * size, 1);
-  const isFloat = DTYPES[val.dtype].kind === "float";
-  const elements = Float32Array.from({ length: n }, () => (isFloat ? random.normal() : Math.floor(2 * random.next())));
-  return tensorOf(elements, { shape, dtype: val.dtype });
-}
-
-function sizeOf(size: SymInt, node: Node, ranges: ReadonlyMap<string, RangeConstraint>): number {
-  if (!(size instanceof SymExpr)) return Number(size);
-  const expression = parseExpression(size);
-  if (expression.kind !== "symbol") {
-    throw fxError("InputShape", `a size of the input is an expression, ${formatSymInt(size)}`, {
-      node: node.name,
-      help: "give inputs of sizes that agree with each other",
-    });
-  }
-  const { min, max } = ranges.get(expression.name) ?? {};
-  return Math.min(Number(max ?? Number.POSITIVE_INFINITY), Math.max(Number(min ?? 0), SIZE));
-}
-
-/** Random numbers of a seed: a 32-bit counter, mixed (`splitmix32`). */
-class Random {
-  #state: number;
-
-  constructor(seed: number) {
-    this.#state = seed | 0;
-  }
-
-  /** From 0 on, below 1. */
-  next(): number {
-    this.#state = (this.#state + 0x9e3779b9) | 0;
-    let it = this.#state ^ (this.#state >>> 16);
-    it = Math.imul(it, 0x21f0aaad);
-    it = Math.imul(it ^ (it >>> 15), 0x735a2d97);
-    return ((it ^ (it >>> 15)) >>> 0) / 2 ** 32;
-  }
-
-  /** Of the normal distribution, by Box and Muller's formula. */
-  normal(): number {
-    return Math.sqrt(-2 * Math.log(1 - this.next())) * Math.cos(2 * Math.PI * this.next());
-  }
 }

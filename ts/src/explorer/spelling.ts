@@ -1,5 +1,5 @@
 /**
- * What is known of a node's value, in PyTorch's short form.
+ * What boxes say: operators, and what is known of values, in PyTorch's short form.
  *
  * @module
  */
@@ -11,6 +11,13 @@ import { isVal, SymExpr, TensorMeta, type Val, ValSequence } from "../graph/val.
 
 /** What a list shows of its items. */
 const MOST_ITEMS = 3;
+
+/** What an operator is called in its box: without what all of them share. */
+export function spellOperator(target: string): string {
+  return target
+    .replace(/^(torch\.ops\.(aten|higher_order)\.|torch\.ops\.|torch\.|operator\.)/, "")
+    .replace(/\.default$/, "");
+}
 
 /** The value of a node: `f32[1, s77]`, or `(f32[2], i64[2])`; empty where nothing is known. */
 export function spell(node: Node): string {

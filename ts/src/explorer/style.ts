@@ -21,7 +21,7 @@ export const STYLE = `
 :host([theme="dark"]) { color-scheme: dark; }
 .all {
   display: grid;
-  grid-template: auto minmax(0, 1fr) auto / minmax(0, 1fr) auto;
+  grid-template: auto minmax(0, 1fr) auto auto / minmax(0, 1fr) auto;
   height: 100%;
 }
 .bar {
@@ -36,20 +36,62 @@ export const STYLE = `
 .stage { position: relative; overflow: hidden; min-height: 4rem; }
 .bar input { flex: 1 1 10rem; min-width: 6rem; max-width: 24rem; }
 .grow { flex: 1; }
-canvas { display: block; position: absolute; inset: 0; width: 100%; height: 100%; touch-action: none; cursor: grab; }
-canvas:active { cursor: grabbing; }
+.canvas { display: block; position: absolute; inset: 0; width: 100%; height: 100%; touch-action: none; cursor: grab; }
+.canvas:active { cursor: grabbing; }
 .tree { position: absolute; inset: 0; pointer-events: none; }
-.tree[hidden] { display: none; }
 .tree:focus-visible { outline: 3px solid light-dark(#0b5fc1, #6cb2ff); outline-offset: -3px; }
 .tree > * { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; white-space: nowrap; }
-.panel {
+.side {
+  display: flex;
+  flex-direction: column;
+  min-height: 0;
   width: var(--tracefx-panel-width, 19rem);
-  overflow: auto;
-  padding: 0 0.8rem 0.8rem;
   border-left: 1px solid light-dark(#d3d9e2, #333e4e);
   overflow-wrap: anywhere;
 }
-.panel[hidden] { display: none; }
+.panel { flex: 1; min-height: 0; overflow: auto; padding: 0 0.8rem 0.8rem; }
+.given {
+  flex: none;
+  max-height: 55%;
+  overflow: auto;
+  padding: 0 0.8rem 0.6rem;
+  border-bottom: 1px solid light-dark(#d3d9e2, #333e4e);
+}
+.given fieldset { display: flex; flex-wrap: wrap; gap: 0.3rem; align-items: center; margin: 0.3rem 0 0; padding: 0.3rem 0.5rem; border: 1px solid light-dark(#d3d9e2, #333e4e); border-radius: 5px; }
+.given textarea { flex: 1 1 100%; min-width: 0; box-sizing: border-box; }
+.given code { font-size: 12px; }
+.hint { margin: 0; color: light-dark(#556070, #a4b0c0); font-size: 12.5px; }
+.dropping { outline: 3px dashed light-dark(#0b5fc1, #6cb2ff); outline-offset: -3px; }
+[hidden] { display: none !important; }
+.slice { margin-top: 0.5rem; }
+.slice .values {
+  position: static;
+  height: auto;
+  min-width: 4rem;
+  max-height: 20rem;
+  object-fit: contain;
+  image-rendering: pixelated;
+  cursor: crosshair;
+  touch-action: auto;
+  border: 1px solid light-dark(#a9b2c0, #4b586b);
+  box-sizing: border-box;
+}
+.pickers, .legend { display: flex; flex-wrap: wrap; gap: 0.3rem 0.6rem; align-items: center; margin: 0.3rem 0; font-size: 12px; }
+.legend { flex-wrap: nowrap; }
+.slice .scale { position: static; flex: 1; width: 0; height: 0.7rem; cursor: default; }
+.slice .place { width: 4.5rem; }
+.slice .told { font-family: ui-monospace, monospace; font-size: 12px; }
+.console {
+  grid-column: 1 / -1;
+  padding: 0.4rem 0.6rem;
+  border-top: 1px solid light-dark(#d3d9e2, #333e4e);
+}
+.console form { display: flex; flex-wrap: wrap; gap: 0.4rem; align-items: center; }
+.console .command { flex: 1 1 16rem; min-width: 6rem; font-family: ui-monospace, monospace; font-size: 13px; }
+.console .log { margin: 0 0 0.3rem; padding: 0; max-height: 7rem; overflow: auto; list-style: none; font-family: ui-monospace, monospace; font-size: 12.5px; }
+.console .refused { color: light-dark(#a11d1d, #ff9c9c); }
+.console .offers { margin: 0.3rem 0 0; padding: 0; max-height: 8rem; overflow: auto; list-style: none; font-family: ui-monospace, monospace; font-size: 12.5px; }
+.console .offers [aria-selected="true"] { background: light-dark(#d8e7f9, #1d3c5e); }
 .status {
   grid-column: 1 / -1;
   margin: 0;
@@ -59,7 +101,7 @@ canvas:active { cursor: grabbing; }
   color: light-dark(#556070, #a4b0c0);
   white-space: pre-wrap;
 }
-button, input, select {
+button, input, select, textarea {
   font: inherit;
   color: inherit;
   background: light-dark(#ffffff, #212834);
@@ -71,7 +113,8 @@ button, input, select {
 button { cursor: pointer; }
 button:disabled { opacity: 0.5; cursor: default; }
 button[aria-pressed="true"] { background: light-dark(#d8e7f9, #1d3c5e); }
-button:focus-visible, input:focus-visible, select:focus-visible, pre:focus-visible, .panel:focus-visible {
+button:focus-visible, input:focus-visible, select:focus-visible, pre:focus-visible, textarea:focus-visible,
+.panel:focus-visible, .values:focus-visible {
   outline: 2px solid light-dark(#0b5fc1, #6cb2ff);
   outline-offset: 1px;
 }
@@ -84,7 +127,7 @@ section p { margin: 0.15rem 0; font-family: ui-monospace, monospace; font-size: 
 pre { margin: 0; overflow: auto; max-height: 14rem; font-size: 12px; }
 .histogram { width: 100%; margin-top: 0.4rem; fill: light-dark(#3b76c4, #6ea6ee); }
 @container (max-width: 36rem) {
-  .all { grid-template: auto minmax(0, 1fr) minmax(0, 0.8fr) auto / minmax(0, 1fr); }
-  .panel { width: auto; border-left: none; border-top: 1px solid light-dark(#d3d9e2, #333e4e); }
+  .all { grid-template: auto minmax(0, 1fr) minmax(0, 0.8fr) auto auto / minmax(0, 1fr); }
+  .side { width: auto; border-left: none; border-top: 1px solid light-dark(#d3d9e2, #333e4e); }
 }
 `;

@@ -19,15 +19,8 @@ import { SymExpr, TensorMeta } from "../../src/graph/val.ts";
 import { compareModels, firstParting } from "../../src/explorer/diff.ts";
 import { heatOf, measuredOf } from "../../src/explorer/measured.ts";
 import { GraphModel, type Item } from "../../src/explorer/model.ts";
-import {
-  inputsOf,
-  type NodeRun,
-  profileProgram,
-  type ProgramRun,
-  randomInputs,
-  runProgram,
-  runPrograms,
-} from "../../src/explorer/run.ts";
+import { inputsOf, randomInputs } from "../../src/explorer/inputs.ts";
+import { type NodeRun, profileProgram, type ProgramRun, runProgram, runPrograms } from "../../src/explorer/run.ts";
 import { statisticsOf, statisticsOfElements } from "../../src/explorer/statistics.ts";
 import { open, refusal } from "../export/fixtures.ts";
 
