@@ -1,7 +1,7 @@
 /**
  * Measures the explorer in headless Chromium: how long graphs take to open, and how long a frame takes while they are moved.
  *
- *     node benches/explorer.mjs [--json | --images DIR]
+ *     node benches/explorer.mjs [--json | --images DIR [--only IMAGE]]
  *
  * The graphs are made in the page: layers of a transformer, and the same nodes without modules. With `--images` nothing is measured: it
  * writes the screenshots of docs/explorer.md.
@@ -28,11 +28,21 @@ const CASES = [
   { name: "without modules", nodes: 100_000, hasModules: false, opensAll: false },
 ];
 
-const { values } = parseArgs({ options: { json: { type: "boolean" }, images: { type: "string" } } });
+const { values } = parseArgs({
+  options: { json: { type: "boolean" }, images: { type: "string" }, only: { type: "string" } },
+});
 const executablePath = chromiumPath();
 if (executablePath === undefined) throw new Error("there is no Chromium: node scripts/bootstrap.mjs --with-tests");
 const server = await serve();
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+
+/** Where recorded programs are. */
+const PROGRAMS = `${server.url}tests/fixtures/programs`;
+const DIGITS = `${PROGRAMS}/digits_cnn/model.pt2`;
+const INT8 = `${server.url}tests/fixtures/explorer/digits_int8.pt2`;
+const RESNET = `${PROGRAMS}/resnet_block_tiny/model.pt2`;
+/** A transformer that is exported in the page. */
+const TRANSFORMER = `${server.url}ts/dist/index.js`;
 
 /** A page with the explorer, which fills it. */
 async function newPage(/** @type {"light" | "dark"} */ colorScheme = "light") {
@@ -178,43 +188,83 @@ async function measureAll() {
 
 /** @typedef {import("../ts/dist/explorer/explorer.js").TracefxGraph} Element */
 
-/** Where a recorded program is. */
-function address(/** @type {string} */ name) {
-  return `${server.url}tests/fixtures/programs/${name}/model.pt2`;
-}
-
 /** Writes the screenshots. */
 async function takeImages(/** @type {string} */ folder) {
   mkdirSync(folder, { recursive: true });
   const take = async (
     /** @type {string} */ image,
-    /** @type {string} */ program,
+    /** @type {string} */ source,
     /** @type {(element: Element, other: string) => unknown} */ prepare,
     /** @type {"light" | "dark"} */ scheme = "light",
   ) => {
+    if ((values.only ?? image) !== image) return;
     const page = await newPage(scheme);
-    await page.setViewportSize({ width: 960, height: 600 });
+    await page.setViewportSize({ width: 1024, height: 640 });
     const element = page.locator("tracefx-graph");
-    await element.evaluate((it, src) => /** @type {Element} */ (it).open(new URL(src)), address(program));
-    await element.evaluate(/** @type {any} */ (prepare), address(`${program}__core`));
-    await page.waitForTimeout(300);
+    await element.evaluate(openInPage, source);
+    await element.evaluate(/** @type {any} */ (prepare), INT8);
+    await page.waitForTimeout(500);
     await page.screenshot({ path: join(folder, `explorer-${image}.png`) });
     await page.close();
   };
-  await take("open", "resnet_block_tiny", (it) => it.select("conv2d_2"));
-  await take("dark", "resnet_block_tiny", (it) => it.select("conv2d_2"), "dark");
-  await take("closed", "resnet_block_tiny", (it) => {
+  await take("open", RESNET, (it) => it.select("conv2d_2"));
+  await take("dark", RESNET, (it) => it.select("conv2d_2"), "dark");
+  await take("closed", TRANSFORMER, (it) => {
     const close = /** @type {HTMLElement} */ (/** @type {ShadowRoot} */ (it.shadowRoot).querySelector(".close-all"));
     close.click();
   });
-  await take("heat", "digits_cnn", async (it) => {
+  await take("attention", TRANSFORMER, async (it) => {
+    const items = it.model?.items ?? [];
+    const attention = items.find((item) => item.caption === "MultiheadAttention");
+    await it.select(
+      items.find((item) => item.parent === attention?.index && item.title.includes("attention"))?.id ?? "",
+    );
+  });
+  await take("heat", DIGITS, async (it) => {
     await it.select("conv2d");
     it.run();
   });
-  await take("nan", "digits_cnn", (it) => {
+  await take("nan", DIGITS, (it) => {
     const program = /** @type {import("../ts/dist/index.js").ExportedProgram} */ (it.model?.source);
     program.stateDict.get("4.weight")?.fill_(Number.NaN);
     it.run();
   });
-  await take("diff", "digits_cnn", (it, other) => it.compare(new URL(other)));
+  await take("diff", DIGITS, async (it, other) => {
+    await it.compare(new URL(other));
+    it.run();
+  });
+  await take("plan", RESNET, async (it) => {
+    const plan = /** @type {HTMLElement} */ (/** @type {ShadowRoot} */ (it.shadowRoot).querySelector(".plan"));
+    plan.click();
+    while (plan.ariaPressed !== "true") await new Promise((resolve) => setTimeout(resolve, 50));
+    await it.select("relu__2");
+  });
+  await take("edit", DIGITS, async (it) => {
+    const root = /** @type {ShadowRoot} */ (it.shadowRoot);
+    const find = async (/** @type {string} */ name) => {
+      let found = root.querySelector(name);
+      for (; found === null; found = root.querySelector(name)) await new Promise((resolve) => setTimeout(resolve, 50));
+      return /** @type {HTMLInputElement} */ (found);
+    };
+    (await find(".edit")).click();
+    const line = await find(".command");
+    line.value = "replace relu(x) with clamp_min(x, 0)";
+    line.form?.requestSubmit();
+    await find(".log p");
+    await it.select("clamp_min_default");
+    line.focus();
+    line.value = "pass ";
+    line.dispatchEvent(new Event("input"));
+  });
+}
+
+/** Runs in the page: opens a file, or the transformer of a package. */
+async function openInPage(/** @type {HTMLElement | SVGElement} */ it, /** @type {string} */ source) {
+  const element = /** @type {Element} */ (/** @type {unknown} */ (it));
+  if (source.endsWith(".pt2")) return await element.open(new URL(source));
+  const { exportProgram, init, nn, torch } = /** @type {typeof import("../ts/dist/index.js")} */ (await import(source));
+  await init();
+  const layer = new nn.TransformerEncoderLayer(32, 4, { dimFeedforward: 64, batchFirst: true });
+  const model = new nn.TransformerEncoder(layer, 6).eval();
+  await element.open(exportProgram(model, [torch.randn(1, 16, 32)]));
 }

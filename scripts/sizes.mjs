@@ -71,7 +71,7 @@ const PROGRAMS = /** @type {const} */ ({
   explorer: {
     code: 'import { TracefxGraph } from "tracefx/explorer"; console.log(typeof TracefxGraph);',
     says: "function",
-    limit: 250_000,
+    limit: 265_000,
   },
   everything: {
     code: 'import * as tracefx from "tracefx"; console.log(String(tracefx.symbolicTrace((x) => tracefx.torch.relu(x)).code), Object.keys(tracefx).length);',

@@ -48,6 +48,7 @@ SOURCES = {
     "exported": "tests/oracle/gen_verifier.py",
     "unflattened": "tests/oracle/gen_unflattened.py",
     "retraced": "tests/oracle/gen_retraced.py",
+    "explorer": "tests/oracle/gen_int8.py",
 }
 
 
@@ -58,7 +59,7 @@ def torch_version(path):
     if path.parent.name in (
         "opcases", "decompositions", "float8", "export", "files", "extensions", "numbers", "retraced", "degenerate",
         "normalize", "number-limits", "strides", "copied", "api", "fx", "operator-schemas", "ported", "make-fx",
-        "transforms",
+        "transforms", "explorer",
     ):
         return "2.13.0+cu130"
     if path.parent.name in (

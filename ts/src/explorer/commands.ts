@@ -238,11 +238,10 @@ function edit(source: Explorable, told: string, change: (gm: GraphModule) => voi
 
 function editIf(source: Explorable, change: (gm: GraphModule) => boolean): Explorable {
   if (source instanceof ExportedProgram) {
-    return source.withLiftedState((graphModule) => {
-      const modified = change(graphModule);
-      if (modified) graphModule.graph.lint();
-      return { graphModule, modified };
-    });
+    const unlifted = source.unlift();
+    if (!change(unlifted)) return source;
+    unlifted.graph.lint();
+    return source.relift(unlifted);
   }
   const copy = source.clone();
   if (!change(copy)) return source;

@@ -29,7 +29,7 @@ const MOST_LINES = 100;
 export class Console {
   readonly #edited: Editable;
   readonly #line = part("input", "command");
-  readonly #log = part("ul", "log");
+  readonly #log = part("div", "log");
   readonly #offers = part("ul", "offers");
   readonly #commands: string[] = [];
   /** The command of before that is shown, and the offer that is chosen. */
@@ -107,7 +107,7 @@ export class Console {
   }
 
   #tell(text: string, className = ""): void {
-    const line = document.createElement("li");
+    const line = document.createElement("p");
     line.className = className;
     line.textContent = text;
     this.#log.hidden = false;

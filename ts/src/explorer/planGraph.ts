@@ -32,6 +32,8 @@ export function planGraph(program: ExportedProgram, report: PlanReport): GraphMo
   const made = new Map<Node, Node>();
   for (const { node, val } of inputSlots(program)) {
     const input = graph.placeholder(node.name);
+    // A graph of its own would give some names a number, such as those of builtins.
+    input.name = node.name;
     if (val !== undefined) input.meta.set("val", val);
     made.set(node, input);
   }

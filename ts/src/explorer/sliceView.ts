@@ -11,6 +11,9 @@ import type { Rgb } from "./theme.ts";
 /** How wide the scale is, in points. */
 const SCALE = 128;
 
+/** How wide and how high an image is at most, in the unit `rem`. */
+const LARGEST = 14;
+
 /** The image of a value, with its controls; undefined of a value that has one element, or none. */
 export function sliceView(elements: Elements, what: string): HTMLElement | undefined {
   const first = firstSlice(elements);
@@ -100,6 +103,8 @@ class SliceView {
       const value = values[at];
       return value === undefined ? undefined : colourOf(value, range);
     });
+    // As large as there is room for, in the shape of the slice.
+    this.#canvas.style.width = `min(100%, ${LARGEST}rem, ${(LARGEST * width) / height}rem)`;
     const [from, to] = range;
     paint(this.#scale, SCALE, 1, (at) => colourOf(from + ((to - from) * at) / (SCALE - 1), range));
     [this.#least.textContent, this.#most.textContent] = [short(from), short(to)];

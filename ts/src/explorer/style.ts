@@ -65,21 +65,17 @@ export const STYLE = `
 [hidden] { display: none !important; }
 .slice { margin-top: 0.5rem; }
 .slice .values {
-  position: static;
-  height: auto;
-  min-width: 4rem;
-  max-height: 20rem;
-  object-fit: contain;
+  display: block;
   image-rendering: pixelated;
   cursor: crosshair;
-  touch-action: auto;
   border: 1px solid light-dark(#a9b2c0, #4b586b);
   box-sizing: border-box;
 }
 .pickers, .legend { display: flex; flex-wrap: wrap; gap: 0.3rem 0.6rem; align-items: center; margin: 0.3rem 0; font-size: 12px; }
 .legend { flex-wrap: nowrap; }
-.slice .scale { position: static; flex: 1; width: 0; height: 0.7rem; cursor: default; }
+.slice .scale { flex: 1; width: 0; height: 0.7rem; }
 .slice .place { width: 4.5rem; }
+.pickers :is(input, select) { min-height: 1.5rem; padding: 0 0.3rem; }
 .slice .told { font-family: ui-monospace, monospace; font-size: 12px; }
 .console {
   grid-column: 1 / -1;
@@ -88,7 +84,8 @@ export const STYLE = `
 }
 .console form { display: flex; flex-wrap: wrap; gap: 0.4rem; align-items: center; }
 .console .command { flex: 1 1 16rem; min-width: 6rem; font-family: ui-monospace, monospace; font-size: 13px; }
-.console .log { margin: 0 0 0.3rem; padding: 0; max-height: 7rem; overflow: auto; list-style: none; font-family: ui-monospace, monospace; font-size: 12.5px; }
+.console .log { margin: 0 0 0.3rem; max-height: 7rem; overflow: auto; font-family: ui-monospace, monospace; font-size: 12.5px; }
+.console .log p { margin: 0; white-space: pre-wrap; }
 .console .refused { color: light-dark(#a11d1d, #ff9c9c); }
 .console .offers { margin: 0.3rem 0 0; padding: 0; max-height: 8rem; overflow: auto; list-style: none; font-family: ui-monospace, monospace; font-size: 12.5px; }
 .console .offers [aria-selected="true"] { background: light-dark(#d8e7f9, #1d3c5e); }

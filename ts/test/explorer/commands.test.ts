@@ -5,7 +5,7 @@ import { History } from "../../src/explorer/history.ts";
 import { parseArgument, parsePatterns } from "../../src/explorer/patternText.ts";
 import { DTypeArg, Float } from "../../src/base/values.ts";
 import {
-  ExportedProgram,
+  type ExportedProgram,
   type GraphModule,
   init,
   load,

@@ -1,7 +1,7 @@
 /** What programs are run on: given values that fit or are refused, and images, sounds and texts as tensors. */
 import { beforeAll, describe, expect, it } from "vitest";
 import { device, LayoutArg } from "../../src/base/values.ts";
-import type { DType } from "../../bindings/dtypes.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 import { Dim } from "../../src/export/dim.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { SymExpr, TensorMeta } from "../../src/graph/val.ts";
@@ -56,7 +56,7 @@ describe("inputs", () => {
     const one = program();
     expect(inputSlots(one).map(({ name }) => name)).toEqual(["x", "ids", "y"]);
     const [x, ids, y] = filledInputs(one, new Map([["y", torch.ones([5, 2])]])) as [Tensor, Tensor, Tensor];
-    expect([x.shape, ids.shape, y.toArray()]).toEqual([[5, 2], [2], Array(5).fill([1, 1])]);
+    expect([x.shape, ids.shape, y.toArray()]).toEqual([[5, 2], [2], [1, 2, 3, 4, 5].map(() => [1, 1])]);
   });
 
   it("of another width become those of the program", () => {
