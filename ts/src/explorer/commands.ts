@@ -249,13 +249,9 @@ function editIf(source: Explorable, change: (gm: GraphModule) => boolean): Explo
   return copy;
 }
 
-function graphOf(source: Explorable): GraphModule["graph"] {
-  return source.graph;
-}
-
 /** The names of the nodes that can be edited: those of weights are the program's. */
 function namesOf(source: Explorable): string[] {
-  const nodes = [...graphOf(source).nodes].filter((it) => it.op !== "output");
+  const nodes = [...source.graph.nodes].filter((it) => it.op !== "output");
   if (!(source instanceof ExportedProgram)) return nodes.map((it) => it.name);
   const given = new Set<unknown>(source.graphSignature.userInputs);
   return nodes.filter((it) => it.op !== "placeholder" || given.has(it.name)).map((it) => it.name);
@@ -263,16 +259,12 @@ function namesOf(source: Explorable): string[] {
 
 /** The operators of the graph, as the explorer writes them. */
 function operatorsOf(source: Explorable): Set<string> {
-  return new Set(
-    graphOf(source)
-      .nodes.filter((it) => it.op === "call_function")
-      .map((it) => spellOperator(it.target)),
-  );
+  return new Set(source.graph.nodes.filter((it) => it.op === "call_function").map((it) => spellOperator(it.target)));
 }
 
 /** Finds operators by what they are called in boxes, or by their full names; what the graph does not have is one of `aten`. */
 function resolverOf(source: Explorable): (name: string) => string | undefined {
-  const known = new Map(graphOf(source).nodes.map((it) => [spellOperator(it.target), it.target]));
+  const known = new Map(source.graph.nodes.map((it) => [spellOperator(it.target), it.target]));
   return (name) => {
     const found = known.get(name);
     if (found !== undefined) return found;
