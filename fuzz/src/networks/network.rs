@@ -241,7 +241,10 @@ impl Network {
         let largest = call("amax.default", &[tensor(&largest)]);
         // Of other sizes there is noise as well.
         let phase = call("mul.Scalar", &[tensor(&value), float(7919.0 + seed as f64)]);
-        let noise = call("sin.default", &[tensor(&phase)]);
+        let phase = call("add.Scalar", &[tensor(&phase), float(seed as f64)]);
+        let wave = call("sin.default", &[tensor(&phase)]);
+        // In one of two directions and never less: a value of one element would else hardly be moved by chance.
+        let noise = call("sign.default", &[tensor(&wave)]);
         let noise = call("mul.Tensor", &[tensor(&noise), tensor(&largest)]);
         let noise = call("mul.Scalar", &[tensor(&noise), float(part)]);
         let noise = call("to.dtype", &[tensor(&noise), dtype(value.1.dtype)]);
