@@ -29,6 +29,10 @@ export const VERBS: readonly Verb[] = [
   { name: "compile", files: ["INPUT", "OUTPUT"], optional: [], options: ["inputs", "precision"], required: [] },
   { name: "joint", files: ["INPUT", "OUTPUT"], optional: [], options: ["loss-index", "to"], required: [] },
   { name: "explore", files: ["FILE"], optional: ["OTHER"], options: ["port"], required: [] },
+  { name: "diff", files: ["FILE", "OTHER"], optional: [], options: [], required: [] },
+  { name: "bench", files: ["FILE"], optional: [], options: ["inputs", "precision", "device", "repeat", "threads"], required: [] },
+  { name: "doctor", files: [], optional: [], options: [], required: [] },
+  { name: "completions", files: ["SHELL"], optional: [], options: [], required: [] },
 ];
 
 /** The options. */
@@ -37,6 +41,7 @@ export const OPTIONS: readonly CommandOption[] = [
   { name: "inputs", value: "FILE", isRepeated: false },
   { name: "outputs", value: "FILE", isRepeated: false },
   { name: "repeat", value: "N", isRepeated: false },
+  { name: "threads", value: "N", isRepeated: false },
   { name: "mode", value: "MODE", isRepeated: false },
   { name: "precision", value: "PRECISION", isRepeated: false },
   { name: "device", value: "DEVICE", isRepeated: false },
@@ -56,7 +61,7 @@ export const GENERAL: readonly string[] = ["limit", "json", "help", "version"];
 /** What `--help` shows. */
 export const USAGE = `Opens, inspects, runs and converts programs that PyTorch exported. Opening a file runs no code of it.
 
-Usage: tracefx VERB FILE… [OPTIONS]
+Usage: tracefx VERB [FILE…] [OPTIONS]
 
 Verbs:
   inspect FILE          shows the graph, the signature, the constraints, the sizes, and which operators are supported
@@ -68,15 +73,20 @@ Verbs:
   compile INPUT OUTPUT  writes the program with a plan for the sizes of its inputs, which \`tracefx/runtime\` runs without the engine (.fxg)
   joint INPUT OUTPUT    writes the joint program of a loss and its gradients, which a training step runs
   explore FILE [OTHER]  shows the program in a browser, or how two differ; of npx tracefx alone: it serves a page to this machine until it is stopped
+  diff FILE OTHER       shows where two programs differ: nodes, signature, constraints, constants; of npx tracefx alone
+  bench FILE            times the program: by its plan and node by node, on one thread and on several; on zeros where no inputs are given
+  doctor                shows what this machine has for running programs, what is missing, and how to get it
+  completions SHELL     prints what completes this command in a shell: bash, zsh, fish or powershell
 
 Options:
   --decompose            inspect, convert: puts the program in terms of core operators, without writes to tensors
-  --inputs FILE          run, explain, profile, compile: the inputs: in0, in1… by position, or the names that inspect shows
+  --inputs FILE          run, explain, profile, compile, bench: the inputs: in0, in1… by position, or the names that inspect shows
   --outputs FILE         run: where the outputs go, as out0, out1…
-  --repeat N             run, profile: runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run
+  --repeat N             run, profile, bench: runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench runs for a second where it is not given
+  --threads N            bench: the most threads of a run, natively; as many as the process may use, where it is not given
   --mode MODE            run: plan, the default: steps, memory and constant weights are made ready in the first run; or interpret, node by node
-  --precision PRECISION  run, explain, profile, compile: fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives
-  --device DEVICE        run, explain, profile: cpu, the default; or gpu, for the native command: what has no shader runs on the CPU
+  --precision PRECISION  run, explain, profile, compile, bench: fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives
+  --device DEVICE        run, explain, profile, bench: cpu, the default; or gpu, for the native command: what has no shader runs on the CPU
   --trace FILE           profile: where the steps go in Chrome's trace format, which chrome://tracing and Perfetto open
   --to FORMAT            convert, joint: pt2 or fxg, where the ending of OUTPUT does not say it
   --loss-index N         joint: which of the results of the graph is the loss: 0 is the first, and the default
@@ -86,7 +96,7 @@ Options:
   --help                 shows this
   --version              shows the version
 
-Exit codes: 0 done, 1 the program or its inputs were refused, 2 the command line was wrong.`;
+Exit codes: 0 done, 1 the program or its inputs were refused, 2 the command line was wrong. Of diff: 0 the programs are the same, 1 they differ, 2 anything else.`;
 
 /** The limits of files that `--limit` changes. */
 export const FILE_LIMITS: readonly string[] = [
@@ -108,6 +118,9 @@ export const PRECISIONS = ["fast", "strict"] as const;
 
 /** The devices that plans run on, the default first. */
 export const DEVICES = ["cpu", "gpu"] as const;
+
+/** The shells that there are completions for. */
+export const SHELLS = ["bash", "zsh", "fish", "powershell"] as const;
 
 /** How many bytes are read of what does not say before how long it is, unless `limits` has another `stream_bytes`. */
 export const STREAM_BYTES = 1073741824;

@@ -19,6 +19,16 @@ pub(crate) fn on_device(runner: Runner, name: &str) -> Result<Runner> {
     }
 }
 
+/// The GPU that plans run on: its name, and whether it is a processor that does the work of one.
+///
+/// # Errors
+/// `DeviceMissing` where there is none.
+#[cfg(feature = "gpu")]
+pub(crate) fn gpu_of_machine() -> Result<(String, bool)> {
+    let gpu = tracefx_wgpu::Gpu::open()?;
+    Ok((gpu.name(), gpu.is_software()))
+}
+
 #[cfg(feature = "gpu")]
 fn on_gpu(runner: Runner) -> Result<Runner> {
     use std::sync::{Arc, Mutex, PoisonError};
@@ -34,7 +44,17 @@ fn on_gpu(runner: Runner) -> Result<Runner> {
 }
 
 #[cfg(not(feature = "gpu"))]
+pub(crate) fn gpu_of_machine() -> Result<(String, bool)> {
+    Err(without_gpu())
+}
+
+#[cfg(not(feature = "gpu"))]
 fn on_gpu(_: Runner) -> Result<Runner> {
+    Err(without_gpu())
+}
+
+#[cfg(not(feature = "gpu"))]
+fn without_gpu() -> Diagnostic {
     let what = "this command was built without support for GPUs";
-    Err(Diagnostic::new(Code::DeviceMissing, what).help("build it with the feature gpu"))
+    Diagnostic::new(Code::DeviceMissing, what).help("build it with the feature gpu")
 }

@@ -4,12 +4,18 @@
 //! [`tracefx_engine::command`], which `npx tracefx` has, too.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod calls;
+mod completions;
 mod device;
+mod doctor;
+mod progress;
 mod session;
 mod values;
 
 use crate::device::on_device;
+use crate::progress::Progress;
+use console::style;
 use serde_json::json;
 use std::ffi::OsString;
 use std::io::Write;
@@ -26,6 +32,7 @@ use tracefx_engine::{
 use tracefx_export::ExportedProgram;
 
 /// Why nothing was done.
+#[derive(Debug)]
 enum Refusal {
     /// The command line says something impossible.
     CommandLine(String),
@@ -52,7 +59,10 @@ fn main() -> ExitCode {
     answered(is_json, || match CommandLine::read(args).map_err(Refusal::CommandLine)? {
         Asked::Help => Ok(usage()),
         Asked::Version => Ok(format!("tracefx {}", env!("CARGO_PKG_VERSION"))),
-        Asked::Do(line) => execute(&line),
+        Asked::Do(line) => {
+            let _progress = (!is_json).then(|| Progress::of(&line));
+            execute(&line)
+        }
     })
 }
 
@@ -69,14 +79,15 @@ fn answered(is_json: bool, work: impl FnOnce() -> Result<String>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(Refusal::CommandLine(what)) => {
-            let _ = writeln!(std::io::stderr(), "error: {what}\nhelp: tracefx --help shows what there is");
+            let (error, help) = (style("error:").red().bold().for_stderr(), style("help:").cyan().for_stderr());
+            let _ = writeln!(std::io::stderr(), "{error} {what}\n{help} tracefx --help shows what there is");
             ExitCode::from(2)
         }
         Err(Refusal::Of(problem)) => {
             let text = if is_json {
                 json!({ "error": problem_json(&problem) }).to_string()
             } else {
-                format!("error: {problem}")
+                format!("{} {problem}", style("error:").red().bold().for_stderr())
             };
             let _ = writeln!(std::io::stderr(), "{text}");
             ExitCode::from(1)
@@ -97,7 +108,7 @@ fn limits_of(line: &CommandLine) -> Result<(Limits, RunLimits)> {
 
 fn execute(line: &CommandLine) -> Result<String> {
     let (limits, of_runs) = limits_of(line)?;
-    let file = Path::new(&line.files[0]);
+    let file = line.files.first().map_or(Path::new(""), Path::new);
     match line.verb.name {
         "inspect" => {
             let report = Library::extended().inspect(&opened(line, file, &limits)?);
@@ -131,7 +142,14 @@ fn execute(line: &CommandLine) -> Result<String> {
             let index = usize::try_from(index).unwrap_or(usize::MAX);
             converted(line, &program.export_forward_backward(index, &Library::extended().decompositions())?, format)
         }
-        "explore" => Err(Refusal::CommandLine("explore is of npx tracefx alone".to_string())),
+        "bench" => bench::times(line, file, &limits, of_runs),
+        "doctor" => doctor::examine(line.has("json")),
+        "completions" => {
+            let shell = line.shell().map_err(Refusal::CommandLine)?;
+            let script = completions::COMPLETIONS.iter().find(|(name, _)| *name == shell);
+            Ok(script.expect("there is one for each shell of the table").1.trim_end().to_string())
+        }
+        "explore" | "diff" => Err(Refusal::CommandLine(format!("{} is of npx tracefx alone", line.verb.name))),
         other => unreachable!("the table of verbs has {other}"),
     }
 }
@@ -144,9 +162,16 @@ fn made_ready(line: &CommandLine, file: &Path, limits: &Limits, of_runs: RunLimi
     let runner = library.runner(&library.open_file(file, limits)?)?;
     let runner = runner.with_limits(of_runs).with_mode(mode).with_precision(precision);
     let runner = on_device(runner, line.device().map_err(Refusal::CommandLine)?)?;
-    let inputs = Path::new(line.value("inputs").expect("the table says that it is required"));
-    let inputs = read_inputs(runner.program(), &read_file(inputs, limits)?)?;
+    let inputs = inputs_of(line, &runner, limits)?;
     Ok((runner, inputs))
+}
+
+/// The inputs that are given, or zeros of the sizes that the program tells.
+fn inputs_of(line: &CommandLine, runner: &Runner, limits: &Limits) -> Result<Values> {
+    Ok(match line.value("inputs") {
+        Some(path) => read_inputs(runner.program(), &read_file(Path::new(path), limits)?)?,
+        None => zero_inputs(runner.program()).map_err(|it| it.help("give inputs of such sizes: --inputs FILE"))?,
+    })
 }
 
 fn run(line: &CommandLine, file: &Path, limits: &Limits, of_runs: RunLimits) -> Result<String> {
@@ -222,10 +247,7 @@ fn compile(line: &CommandLine, input: &Path, limits: &Limits) -> Result<String> 
     let precision = line.precision().map_err(Refusal::CommandLine)?;
     let library = Library::extended();
     let runner = library.runner(&library.open_file(input, limits)?)?.with_precision(precision);
-    let inputs = match line.value("inputs") {
-        Some(path) => read_inputs(runner.program(), &read_file(Path::new(path), limits)?)?,
-        None => zero_inputs(runner.program()).map_err(|it| it.help("give inputs of such sizes: --inputs FILE"))?,
-    };
+    let inputs = inputs_of(line, &runner, limits)?;
     let n_steps = runner.plan(&inputs)?.steps.len();
     let (file, output) = (runner.compiled_file(&[inputs])?, Path::new(&line.files[1]));
     write(output, &file)?;
@@ -279,13 +301,15 @@ mod tests {
 
     #[test]
     fn every_verb_of_the_table_is_known() {
-        for verb in tracefx_engine::command::VERBS {
+        for verb in tracefx_engine::command::VERBS.iter().filter(|it| it.name != "doctor") {
             let args = ["/no/such/file", "b.pt2"].into_iter().take(verb.files.len());
             let options = verb.required.iter().flat_map(|it| [format!("--{it}"), "x".to_string()]);
             let words = [verb.name.to_string()].into_iter().chain(args.map(String::from)).chain(options);
             let Ok(Asked::Do(line)) = CommandLine::read(words.map(OsString::from)) else { panic!("{}", verb.name) };
             match execute(&line) {
-                Err(Refusal::CommandLine(_)) => assert_eq!(verb.name, "explore", "it is of the other command"),
+                Err(Refusal::CommandLine(_)) => {
+                    assert!(["explore", "diff", "completions"].contains(&verb.name), "{}", verb.name)
+                }
                 Err(Refusal::Of(problem)) => assert_eq!(problem.code(), Code::Io, "{}", verb.name),
                 Ok(told) => panic!("{}: {told}", verb.name),
             }

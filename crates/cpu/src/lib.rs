@@ -88,6 +88,12 @@ pub fn kernels() -> &'static Kernels {
     KERNELS.get_or_init(|| Kernels::new(&DOMAINS.concat()).with_fused(fused::prepare))
 }
 
+/// The vector instructions that kernels use here: the best ones of this machine, or in debug builds those that every machine of the
+/// target has.
+pub fn instruction_set() -> &'static str {
+    numeric::isa::Level::best().name()
+}
+
 /// All operators with these kernels.
 #[cfg(test)]
 fn executor() -> tracefx_exec::Executor<'static> {

@@ -112,6 +112,38 @@ pub const VERBS: &[Verb] = &[
         required: &[],
         about: "shows the program in a browser, or how two differ; of npx tracefx alone: it serves a page to this machine until it is stopped",
     },
+    Verb {
+        name: "diff",
+        files: &["FILE", "OTHER"],
+        optional: &[],
+        options: &[],
+        required: &[],
+        about: "shows where two programs differ: nodes, signature, constraints, constants; of npx tracefx alone",
+    },
+    Verb {
+        name: "bench",
+        files: &["FILE"],
+        optional: &[],
+        options: &["inputs", "precision", "device", "repeat", "threads"],
+        required: &[],
+        about: "times the program: by its plan and node by node, on one thread and on several; on zeros where no inputs are given",
+    },
+    Verb {
+        name: "doctor",
+        files: &[],
+        optional: &[],
+        options: &[],
+        required: &[],
+        about: "shows what this machine has for running programs, what is missing, and how to get it",
+    },
+    Verb {
+        name: "completions",
+        files: &["SHELL"],
+        optional: &[],
+        options: &[],
+        required: &[],
+        about: "prints what completes this command in a shell: bash, zsh, fish or powershell",
+    },
 ];
 
 /// The options.
@@ -138,7 +170,13 @@ pub const OPTIONS: &[CommandOption] = &[
         name: "repeat",
         value: Some("N"),
         is_repeated: false,
-        about: "runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run",
+        about: "runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench runs for a second where it is not given",
+    },
+    CommandOption {
+        name: "threads",
+        value: Some("N"),
+        is_repeated: false,
+        about: "the most threads of a run, natively; as many as the process may use, where it is not given",
     },
     CommandOption {
         name: "mode",
@@ -196,6 +234,9 @@ pub const OPTIONS: &[CommandOption] = &[
 /// The devices that plans run on, the default first.
 pub const DEVICES: &[&str] = &["cpu", "gpu"];
 
+/// The shells that there are completions for.
+pub const SHELLS: &[&str] = &["bash", "zsh", "fish", "powershell"];
+
 /// The options that all verbs take.
 pub const GENERAL: &[&str] = &["limit", "json", "help", "version"];
 
@@ -203,7 +244,7 @@ pub const GENERAL: &[&str] = &["limit", "json", "help", "version"];
 pub fn usage() -> String {
     let verbs = VERBS.iter().map(|it| {
         let optional = it.optional.iter().map(|name| format!(" [{name}]")).collect::<String>();
-        (format!("{} {}{optional}", it.name, it.files.join(" ")), it.about.to_string())
+        (format!("{} {}{optional}", it.name, it.files.join(" ")).trim_end().to_string(), it.about.to_string())
     });
     let options = OPTIONS.iter().map(|it| {
         let name = it.value.map_or(format!("--{}", it.name), |value| format!("--{} {value}", it.name));
@@ -216,8 +257,9 @@ pub fn usage() -> String {
         rows.iter().map(|(name, about)| format!("  {name:width$}  {about}\n")).collect::<String>()
     };
     format!(
-        "{ABOUT}\n\nUsage: tracefx VERB FILE… [OPTIONS]\n\nVerbs:\n{}\nOptions:\n{}\nExit codes: 0 done, 1 the program or \
-         its inputs were refused, 2 the command line was wrong.",
+        "{ABOUT}\n\nUsage: tracefx VERB [FILE…] [OPTIONS]\n\nVerbs:\n{}\nOptions:\n{}\nExit codes: 0 done, 1 the program or \
+         its inputs were refused, 2 the command line was wrong. Of diff: 0 the programs are the same, 1 they differ, 2 anything \
+         else.",
         table(verbs.collect()),
         table(options.collect())
     )
@@ -304,8 +346,8 @@ impl CommandLine {
         let most = verb.files.len() + verb.optional.len();
         if files.len() < verb.files.len() || files.len() > most {
             let optional = verb.optional.iter().map(|it| format!("[{it}]"));
-            let wanted =
-                verb.files.iter().map(|it| (*it).to_string()).chain(optional).collect::<Vec<_>>().join(" and ");
+            let wanted: Vec<_> = verb.files.iter().map(|it| (*it).to_string()).chain(optional).collect();
+            let wanted = if wanted.is_empty() { "no files".to_string() } else { wanted.join(" and ") };
             return Err(format!("{} takes {wanted}, and got {} arguments", verb.name, files.len()));
         }
         if let Some(stray) = options.keys().find(|it| !verb.options.contains(it) && !GENERAL.contains(it)) {
@@ -378,6 +420,16 @@ impl CommandLine {
         let name = name.to_string_lossy();
         let known = DEVICES.iter().find(|it| **it == name).copied();
         known.ok_or_else(|| format!("there is no device {name}: --device is {}", DEVICES.join(" or ")))
+    }
+
+    /// The shell that completions are for.
+    ///
+    /// # Errors
+    /// What is wrong, in one line.
+    pub fn shell(&self) -> Result<&'static str, String> {
+        let name = self.files[0].to_string_lossy();
+        let known = SHELLS.iter().find(|it| **it == name).copied();
+        known.ok_or_else(|| format!("there are no completions for {name}: SHELL is {}", SHELLS.join(", ")))
     }
 
     fn named<T: Default>(

@@ -105,6 +105,11 @@ impl Gpu {
         self
     }
 
+    /// What it is called, and the interface that leads to it.
+    pub fn name(&self) -> String {
+        format!("{} ({})", self.shared.info.name, self.shared.info.backend)
+    }
+
     /// Whether it is a processor that does the work of a GPU, whose times mean nothing.
     pub fn is_software(&self) -> bool {
         self.shared.info.device_type == wgpu::DeviceType::Cpu
@@ -128,7 +133,7 @@ impl Gpu {
 
 impl Accelerator for Gpu {
     fn name(&self) -> String {
-        format!("{} ({})", self.shared.info.name, self.shared.info.backend)
+        Gpu::name(self)
     }
 
     fn prepare(&self, plan: &Plan, registry: &Registry) -> Result<Option<Box<dyn PlanDevice>>> {

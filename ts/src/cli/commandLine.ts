@@ -3,7 +3,16 @@
  *
  * @module
  */
-import { DEVICES, GENERAL, OPTIONS, PRECISIONS, RUN_MODES, type Verb, VERBS } from "../../../bindings/command.ts";
+import {
+  DEVICES,
+  GENERAL,
+  OPTIONS,
+  PRECISIONS,
+  RUN_MODES,
+  SHELLS,
+  type Verb,
+  VERBS,
+} from "../../../bindings/command.ts";
 
 /** A command line that says something impossible. */
 export class CommandLineError extends Error {}
@@ -58,7 +67,8 @@ export function readCommandLine(args: readonly string[]): CommandLine | "help" |
   if (verb === undefined) throw new CommandLineError(`there is no verb ${word}`);
   const wanted = [...verb.files, ...verb.optional.map((it) => `[${it}]`)];
   if (files.length < verb.files.length || files.length > wanted.length) {
-    throw new CommandLineError(`${word} takes ${wanted.join(" and ")}, and got ${files.length} arguments`);
+    const told = wanted.length === 0 ? "no files" : wanted.join(" and ");
+    throw new CommandLineError(`${word} takes ${told}, and got ${files.length} arguments`);
   }
   const stray = [...options.keys()].toSorted().find((it) => !verb.options.includes(it) && !GENERAL.includes(it));
   if (stray !== undefined) throw new CommandLineError(`${word} has no option --${stray}`);
@@ -116,6 +126,15 @@ function oneOf(option: string, names: readonly [string, ...string[]], options: C
   const [name = names[0]] = options.get(option) ?? [];
   if (names.includes(name)) return name;
   throw new CommandLineError(`there is no ${option} ${name}: --${option} is ${names.join(" or ")}`);
+}
+
+/** The shell that completions are for. */
+export function shellOf({ files: [name = ""] }: CommandLine): (typeof SHELLS)[number] {
+  const known = SHELLS.find((it) => it === name);
+  if (known === undefined) {
+    throw new CommandLineError(`there are no completions for ${name}: SHELL is ${SHELLS.join(", ")}`);
+  }
+  return known;
 }
 
 /** The format of the file to write: `--to`, or else its ending. */

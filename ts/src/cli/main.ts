@@ -1,10 +1,12 @@
 /**
  * `npx tracefx`: the native command, through WebAssembly. What it takes is the same table, and so is what it prints.
  *
- * Exit codes: 0 done, 1 the program or its inputs were refused, 2 the command line was wrong.
+ * Exit codes: 0 done, 1 the program or its inputs were refused, 2 the command line was wrong. Of `diff`, which scripts ask whether two
+ * programs are the same, 1 is that they differ, and 2 whatever else there is.
  *
  * @module
  */
+import { styleText } from "node:util";
 import { FILE_LIMITS, RUN_LIMITS, RUN_MODES, USAGE } from "../../../bindings/command.ts";
 import { call, type Engine, init } from "../engine/engine.ts";
 import { readPath } from "../engine/source.ts";
@@ -14,6 +16,7 @@ import { FxError, fxError } from "../base/errors.ts";
 import { stepTimes, watched } from "../export/programModule.ts";
 import { archivePieces, rootOf } from "../export/save.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import { benched } from "./bench.ts";
 import {
   type CommandLine,
   CommandLineError,
@@ -24,8 +27,11 @@ import {
   numberOf,
   precisionOf,
   readCommandLine,
+  shellOf,
 } from "./commandLine.ts";
+import { examine } from "./doctor.ts";
 import { serveExplorer } from "./explore.ts";
+import { progressOf } from "./progress.ts";
 
 type EngineProgram = ReturnType<Engine["Program"]["open"]>;
 
@@ -34,7 +40,10 @@ interface Limits {
   readonly ofRuns: Record<string, number>;
 }
 
-async function execute(line: CommandLine): Promise<string> {
+/** What a verb tells, and the exit code of the command where it is not 0. */
+type Told = string | { readonly text: string; readonly code: number };
+
+async function execute(line: CommandLine): Promise<Told> {
   const limits = limitsOfBoth(line);
   const [input = "", output = ""] = line.files;
   switch (line.verb.name) {
@@ -62,6 +71,25 @@ async function execute(line: CommandLine): Promise<string> {
         call(() => program.export_forward_backward(Math.min(index, 2 ** 32 - 1))),
         format,
       );
+    }
+    case "bench":
+      return await bench(input, line, limits);
+    case "diff": {
+      if (Object.keys(limits.ofRuns).length > 0)
+        throw new CommandLineError("diff runs nothing, and has no limits of runs");
+      // What matches nodes is loaded when it is asked for.
+      const { diffFiles } = await import("./diff.ts");
+      const { text, isSame } = await diffFiles([input, output], limits.ofFiles, line.options.has("json"));
+      return { text, code: isSame ? 0 : 1 };
+    }
+    case "doctor": {
+      const { text, isReady } = await examine(line.options.has("json"));
+      return { text, code: isReady ? 0 : 1 };
+    }
+    case "completions": {
+      const shell = shellOf(line);
+      const { COMPLETIONS } = await import("../../../bindings/completions.ts");
+      return COMPLETIONS[shell].trimEnd();
     }
     case "onnx":
       throw new CommandLineError("onnx is of the native command alone");
@@ -140,14 +168,47 @@ async function explained(file: string, line: CommandLine, limits: Limits): Promi
   return call(() => runner.explain(values, milliseconds, format));
 }
 
+/** Times the program in each way to run it, on the inputs that are given, or on zeros of the sizes that the program tells. */
+async function bench(file: string, line: CommandLine, limits: Limits): Promise<string> {
+  const repeat = line.options.has("repeat") ? numberOf(line, "repeat", 1, 1) : undefined;
+  const precision = precisionOf(line);
+  checkDevice(line);
+  if (numberOf(line, "threads", 1, 1) > 1) {
+    throw new CommandLineError("--threads above 1 is of the native command alone");
+  }
+  const program = await open(file, limits);
+  const given = await givenInputs(line, limits);
+  const ready = (mode: string): (() => void) => {
+    const runner = call(() => program.runner(JSON.stringify(limits.ofRuns), mode, precision));
+    const values = inputsOf(runner, given);
+    return () => {
+      free(watched(runner, values, {}, limits.ofRuns["milliseconds"]));
+    };
+  };
+  return benched(ready, given === undefined ? "zeros" : "given", repeat, line.options.has("json"));
+}
+
+async function givenInputs(
+  line: CommandLine,
+  limits: Limits,
+): Promise<Awaited<ReturnType<typeof readPath>> | undefined> {
+  const [inputs] = line.options.get("inputs") ?? [];
+  return inputs === undefined ? undefined : await readPath(inputs, { limits: limits.ofFiles });
+}
+
+function inputsOf(
+  runner: ReturnType<EngineProgram["runner"]>,
+  given: Awaited<ReturnType<typeof givenInputs>>,
+): Uint32Array {
+  return given === undefined ? zeroInputs(runner) : call(() => runner.read_inputs(given));
+}
+
 /** Writes the program with a plan for the inputs that are given, or for those that its sizes tell. */
 async function compiled(file: string, output: string, line: CommandLine, limits: Limits): Promise<string> {
   const precision = precisionOf(line);
-  const [inputs] = line.options.get("inputs") ?? [];
   const program = await open(file, limits);
   const runner = call(() => program.runner(JSON.stringify(limits.ofRuns), RUN_MODES[0], precision));
-  const given = inputs === undefined ? undefined : await readPath(inputs, { limits: limits.ofFiles });
-  const values = given === undefined ? zeroInputs(runner) : call(() => runner.read_inputs(given));
+  const values = inputsOf(runner, await givenInputs(line, limits));
   const { steps } = JSON.parse(call(() => runner.explain(values, undefined, "json"))) as { steps: unknown[] };
   const bytes = call(() => runner.compiled_file(values, 1));
   await writeTarget(output, [bytes], undefined);
@@ -208,6 +269,8 @@ function problemJson(error: FxError): string {
 
 /** Does what the command line asks for, and gives the exit code. A bug of the engine is a refusal like others. */
 export async function main(args: readonly string[]): Promise<number> {
+  const isJson = args.includes("--json");
+  let refused = 1;
   try {
     const line = readCommandLine(args);
     if (line === "help") {
@@ -216,19 +279,35 @@ export async function main(args: readonly string[]): Promise<number> {
       await init();
       console.log(`tracefx ${call((engine) => engine.engine_version())}`);
     } else {
-      console.log(await execute(line));
+      if (line.verb.name === "diff") refused = 2;
+      const told = await executed(line, isJson);
+      console.log(typeof told === "string" ? told : told.text);
+      return typeof told === "string" ? 0 : told.code;
     }
     return 0;
   } catch (error) {
     if (error instanceof CommandLineError) {
-      console.error(`error: ${error.message}\nhelp: tracefx --help shows what there is`);
+      console.error(
+        `${label("red", "error:")} ${error.message}\n${label("cyan", "help:")} tracefx --help shows what there is`,
+      );
       return 2;
     }
     if (error instanceof FxError) {
-      console.error(args.includes("--json") ? problemJson(error) : `error: ${error.message}`);
+      console.error(isJson ? problemJson(error) : `${label("red", "error:")} ${error.message}`);
     } else {
       console.error(error);
     }
-    return 1;
+    return refused;
   }
+}
+
+async function executed(line: CommandLine, isJson: boolean): Promise<Told> {
+  if (isJson) return await execute(line);
+  await using _ = progressOf(`${line.verb.name} ${line.files[0] ?? ""}`);
+  return await execute(line);
+}
+
+/** What stands before a message, in its colour where a person reads it. */
+function label(style: "red" | "cyan", text: string): string {
+  return styleText(style, text, { stream: process.stderr });
 }

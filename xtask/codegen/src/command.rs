@@ -1,7 +1,7 @@
 //! `command.ts`: the command line of `tracefx`, and the limits of what it reads.
 
 use super::{array, quoted};
-use tracefx_engine::command::{CommandOption, DEVICES, GENERAL, OPTIONS, VERBS, Verb, usage};
+use tracefx_engine::command::{CommandOption, DEVICES, GENERAL, OPTIONS, SHELLS, VERBS, Verb, usage};
 use tracefx_engine::{Limits, Mode, Precision, RunLimits};
 
 pub(super) fn body() -> String {
@@ -68,6 +68,9 @@ export const PRECISIONS = {} as const;
 /** The devices that plans run on, the default first. */
 export const DEVICES = {} as const;
 
+/** The shells that there are completions for. */
+export const SHELLS = {} as const;
+
 /** How many bytes are read of what does not say before how long it is, unless `limits` has another `stream_bytes`. */
 export const STREAM_BYTES = {};
 ",
@@ -80,6 +83,7 @@ export const STREAM_BYTES = {};
         words(Mode::NAMES),
         words(Precision::NAMES),
         words(DEVICES),
+        words(SHELLS),
         Limits::default().stream_bytes,
     )
 }

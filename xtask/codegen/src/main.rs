@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod command;
+mod completions;
 mod dtypes;
 mod effects;
 mod errors;
@@ -45,6 +46,7 @@ struct File {
 
 const FILES: &[File] = &[
     File { path: "bindings/command.ts", source: "crates/engine/src/command.rs", body: command::body },
+    File { path: "bindings/completions.ts", source: "crates/engine/src/command.rs", body: completions::typescript },
     File { path: "bindings/dtypes.ts", source: "crates/core/src/dtype.rs", body: dtypes::body },
     File { path: "bindings/effects.ts", source: "crates/rewrite/src/impure.rs", body: effects::body },
     File { path: "bindings/errors.ts", source: "crates/core/src/diagnostic.rs", body: errors::body },
@@ -57,6 +59,7 @@ const FILES: &[File] = &[
     File { path: "bindings/passes.ts", source: "the options and answers of passes", body: passes::body },
     File { path: "bindings/plans.ts", source: "crates/engine/src/profile.rs", body: plans::body },
     File { path: "bindings/schemas.ts", source: "crates/ops/src", body: schemas::body },
+    File { path: "crates/cli/src/completions.rs", source: "crates/engine/src/command.rs", body: completions::rust },
     File { path: "docs/ops.md", source: "the registry and tests/fixtures/dtypes", body: operator_table::body },
     File { path: "bindings/wire.ts", source: "crates/wire/src/format.rs", body: wire::body },
 ];

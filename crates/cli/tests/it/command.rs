@@ -235,3 +235,66 @@ fn a_session_answers_goes_on_after_a_refusal_and_keeps_state() {
     assert!(replies[5].get("ok").is_some());
     std::fs::remove_file(results).unwrap();
 }
+
+#[test]
+fn bench_times_the_plan_and_the_interpreter_on_one_thread_and_on_several() {
+    let (file, inputs) = (fixture("digits_cnn/model.pt2"), fixture("digits_cnn/inputs.safetensors"));
+    let args = ["bench", text(&file), "--inputs", text(&inputs), "--repeat", "4"];
+    let json: serde_json::Value = serde_json::from_str(&stdout(&[&args[..], &["--json"]].concat())).unwrap();
+    assert_eq!(json["inputs"], "given");
+    let rows = json["rows"].as_array().unwrap();
+    let threads: Vec<_> =
+        rows.iter().map(|it| (it["mode"].as_str().unwrap(), it["threads"].as_u64().unwrap())).collect();
+    assert_eq!((threads[0], threads[threads.len() / 2]), (("plan", 1), ("interpret", 1)));
+    for row in rows {
+        assert_eq!((&row["runs"], &row["device"]), (&4.into(), &"cpu".into()));
+        let times = ["fastest", "p10", "median", "p90"].map(|it| row[it].as_f64().unwrap());
+        assert!(times[0] > 0.0 && times.is_sorted(), "{row}");
+    }
+    let told = stdout(&[&args[..], &["--threads", "1"]].concat());
+    assert_eq!(told.lines().count(), 3, "{told}");
+    assert!(told.starts_with("plan, 1 thread") && told.contains("\ninterpret, 1 thread"), "{told}");
+}
+
+#[test]
+fn bench_asks_for_inputs_where_a_call_decides_sizes() {
+    let output = tracefx(&["bench", text(&fixture("digits_cnn/model.pt2"))]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && told.contains("--inputs FILE"), "{told}");
+}
+
+#[test]
+fn doctor_tells_what_there_is_and_a_cure_for_what_is_missing() {
+    let json: serde_json::Value = serde_json::from_str(&stdout(&["doctor", "--json"])).unwrap();
+    assert_eq!((&json["command"], &json["is_ready"]), (&"native".into(), &true.into()));
+    assert!(json["threads"].as_u64() >= Some(1) && !json["vectors"].as_str().unwrap().is_empty());
+    for it in json["missing"].as_array().unwrap() {
+        assert!(["of", "what", "cure"].iter().all(|key| !it[*key].as_str().unwrap().is_empty()), "{it}");
+    }
+    let told = stdout(&["doctor"]);
+    for missing in json["missing"].as_array().unwrap() {
+        assert!(told.contains(missing["cure"].as_str().unwrap()), "{told}");
+    }
+}
+
+#[test]
+fn completions_know_every_verb_and_option() {
+    for shell in tracefx_engine::command::SHELLS {
+        let script = stdout(&["completions", shell]);
+        for name in tracefx_engine::command::VERBS.iter().map(|it| it.name) {
+            assert!(script.contains(name), "{name} is not in the script of {shell}");
+        }
+        for name in tracefx_engine::command::OPTIONS.iter().map(|it| it.name) {
+            assert!(script.contains(name), "--{name} is not in the script of {shell}");
+        }
+    }
+}
+
+#[test]
+fn what_is_piped_has_no_colours() {
+    let output = tracefx(&["nothing"]);
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "error: there is no verb nothing\nhelp: tracefx --help shows what there is\n"
+    );
+}

@@ -177,6 +177,24 @@ impl Level {
         Level(Set::Portable)
     }
 
+    /// What it is called.
+    pub(crate) fn name(self) -> &'static str {
+        match self.0 {
+            Set::Portable if cfg!(target_family = "wasm") => "simd128",
+            Set::Portable if cfg!(target_arch = "aarch64") => "NEON",
+            Set::Portable if cfg!(target_arch = "x86_64") => "SSE2",
+            Set::Portable => "none",
+            #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+            Set::Avx2 => "AVX2",
+            #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+            Set::Avx2Vnni => "AVX2 with VNNI",
+            #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+            Set::Avx512 => "AVX-512",
+            #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+            Set::Avx512Vnni => "AVX-512 with VNNI",
+        }
+    }
+
     /// This one, or the best one whose [`Dots`] are not of bytes.
     pub(crate) fn without_bytes(self) -> Self {
         match self.0 {
