@@ -45,7 +45,8 @@ const isReadByRust = (/** @type {string} */ path) =>
 const isReadByScripts = (/** @type {string} */ path) => !/^(crates|fuzz|python|xtask)\//.test(path);
 
 /** What code generation writes, and what it is known to print that from. */
-const isPrinted = (/** @type {string} */ path) => /^(bindings\/|docs\/ops\.md$|tests\/fixtures\/dtypes\/)/.test(path);
+const isPrinted = (/** @type {string} */ path) =>
+  /^(bindings\/|docs\/(ops|errors)\.md$|crates\/cli\/src\/completions\.rs$|tests\/fixtures\/dtypes\/)/.test(path);
 const PRINTED_FROM =
   /^(xtask\/codegen\/|crates\/(ops\/src\/|engine\/src\/(command\.rs|passes\/)|exec\/src\/functions\.rs|rewrite\/src\/|core\/src\/d(type|iagnostic)\.rs|wire\/src\/format\.rs))/;
 

@@ -1,6 +1,6 @@
 /** The samples of the README and of `docs/`, against the packed tarball: type-checked, and run where they are programs. */
 import { execFileSync } from "node:child_process";
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -13,6 +13,8 @@ const COMPILERS = {
   newest: `${MODULES}/typescript`,
   "5.6": fileURLToPath(new URL("node_modules/typescript", import.meta.url)),
 };
+/** The program that the samples open: it takes images of digits, `f32[N, 1, 8, 8]`. */
+const MODEL = fileURLToPath(new URL("../fixtures/programs/digits_cnn/model.pt2", import.meta.url));
 const all = samples();
 const fileOf = (name: string): string => name.replace(/\W+/g, "_");
 
@@ -27,6 +29,7 @@ beforeAll(() => {
   for (const name of ["@types/node", "undici-types"]) {
     symlinkSync(join(MODULES, name), join(project.folder, "node_modules", name));
   }
+  copyFileSync(MODEL, join(project.folder, "model.pt2"));
   for (const { name, code } of all) writeFileSync(join(project.folder, `${fileOf(name)}.ts`), code);
 }, 120_000);
 
@@ -74,6 +77,9 @@ describe("programs run:", () => {
   }, 120_000);
 
   test.each(programs)("%s", (name) => {
-    execFileSync("node", [`${fileOf(name)}.js`], { cwd: project.folder, encoding: "utf8", stdio: "pipe" });
+    const said = all.find((it) => it.name === name)?.prints;
+    const options = { cwd: project.folder, encoding: "utf8", stdio: "pipe" } as const;
+    const printed = execFileSync("node", [`${fileOf(name)}.js`], options);
+    if (said !== undefined) expect(printed).toBe(said);
   });
 });

@@ -20,6 +20,8 @@ export interface Sample extends Surroundings {
   /** Its file and number: `docs/export.md 2`. */
   readonly name: string;
   readonly code: string;
+  /** What it says that it prints, where each line that prints says so. */
+  readonly prints?: string;
 }
 
 const FRAGMENT = "a fragment, of values that are not there";
@@ -140,11 +142,20 @@ export function samples(): Sample[] {
         const name = `${file} ${at + 1}`;
         const { before = "", around = "$", notRun } = SURROUNDINGS[name] ?? {};
         const code = `${before}\n${around.replace("$", () => block)}\nexport {};\n`;
-        return { name, code, ...(notRun === undefined ? {} : { notRun }) };
+        const prints = printsOf(block);
+        return { name, code, ...(notRun !== undefined && { notRun }), ...(prints !== undefined && { prints }) };
       });
     });
   const names = new Set(found.map(({ name }) => name));
   const gone = Object.keys(SURROUNDINGS).find((it) => !names.has(it));
   if (gone !== undefined) throw new Error(`there is no sample ${gone} any more`);
   return found;
+}
+
+/** The comments behind the lines that print; undefined where a line that prints has none. */
+function printsOf(block: string): string | undefined {
+  const printing = block.split("\n").filter((it) => it.includes("console.log("));
+  const said = printing.map((it) => /; \/\/ (.*)$/.exec(it)?.[1]);
+  if (said.length === 0 || said.includes(undefined)) return undefined;
+  return said.map((it) => `${it}\n`).join("");
 }

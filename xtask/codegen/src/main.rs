@@ -12,6 +12,7 @@ mod command;
 mod completions;
 mod dtypes;
 mod effects;
+mod error_table;
 mod errors;
 mod functions;
 mod gpu;
@@ -60,6 +61,7 @@ const FILES: &[File] = &[
     File { path: "bindings/plans.ts", source: "crates/engine/src/profile.rs", body: plans::body },
     File { path: "bindings/schemas.ts", source: "crates/ops/src", body: schemas::body },
     File { path: "crates/cli/src/completions.rs", source: "crates/engine/src/command.rs", body: completions::rust },
+    File { path: "docs/errors.md", source: "crates/core/src/diagnostic.rs", body: error_table::body },
     File { path: "docs/ops.md", source: "the registry and tests/fixtures/dtypes", body: operator_table::body },
     File { path: "bindings/wire.ts", source: "crates/wire/src/format.rs", body: wire::body },
 ];
