@@ -210,6 +210,7 @@ fn sync_folder(target: &Path) {
 
 fn refused(what: &str, path: &Path, problem: &io::Error) -> Diagnostic {
     let help = match problem.kind() {
+        io::ErrorKind::NotFound if what == "write" => "make the folder first, or check the path",
         io::ErrorKind::NotFound => "check the path",
         io::ErrorKind::PermissionDenied => "check the file's permissions",
         _ => "check the disk and the path",

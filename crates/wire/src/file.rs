@@ -147,7 +147,8 @@ impl Outline {
         }
         let magic = file.get(..MAGIC.len()).unwrap_or(file);
         if magic != MAGIC {
-            return Err(malformed(0, "the bytes are not in the tracefx format").help("give the bytes of an .fxg file"));
+            return Err(malformed(0, "the bytes are not in the tracefx format")
+                .help("give the bytes of an .fxg file: `tracefx compile` writes one of a .pt2 file"));
         }
         let word = |at: usize| match file.get(at..).and_then(<[u8]>::first_chunk::<4>) {
             Some(chunk) => Ok(u32::from_le_bytes(*chunk)),

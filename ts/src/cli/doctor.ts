@@ -39,7 +39,12 @@ export async function examine(isJson: boolean): Promise<{ readonly text: string;
   }
   const vectors = variant === undefined ? "none" : "simd128";
   const gpu = (globalThis.navigator as { readonly gpu?: unknown } | undefined)?.gpu !== undefined;
-  if (!gpu) lacks("gpu", "Node has no WebGPU", "use the native command, cargo install tracefx-cli, or a browser");
+  if (!gpu)
+    lacks(
+      "gpu",
+      "Node has no WebGPU",
+      "npm install webgpu for programs in Node; for the shell, cargo install tracefx-cli",
+    );
   const processors = availableParallelism();
   if (processors > 1) {
     const what = `runs use 1 of ${processors} processors: the engine has no threads in WebAssembly`;

@@ -33,7 +33,7 @@ export async function writeTarget(
     const { code, message } = cause as NodeJS.ErrnoException;
     const help =
       code === "ENOENT"
-        ? "check the path"
+        ? "make the folder first, or check the path"
         : code === "EACCES" || code === "EPERM"
           ? "check the file's permissions"
           : "check the disk and the path";

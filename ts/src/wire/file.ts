@@ -105,7 +105,11 @@ export function readOutline(file: Uint8Array, maxBytes = Number.MAX_SAFE_INTEGER
   }
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
   if (file.length < 4 || view.getUint32(0, true) !== MAGIC) {
-    throw malformed(0, "the bytes are not in the tracefx format", "give the bytes of an .fxg file");
+    throw malformed(
+      0,
+      "the bytes are not in the tracefx format",
+      "give the bytes of an .fxg file: `tracefx compile` writes one of a .pt2 file",
+    );
   }
   if (file.length < HEADER_LENGTH) throw malformed(file.length, "the file ends early");
   const word = (at: number): number => view.getUint32(at, true);

@@ -47,7 +47,7 @@ test("what fails leaves the old file and nothing else", async () => {
   }
   expect([text("old"), readdirSync(folder)]).toEqual(["precious", ["old"]]);
   await expect(write(folder, "")).rejects.toThrow("FX");
-  await expect(write(at("no/such/folder"), "")).rejects.toThrow("check the path");
+  await expect(write(at("no/such/folder"), "")).rejects.toThrow("make the folder first, or check the path");
 });
 
 describe.skipIf(process.platform === "win32")("where there are permissions, links and devices", () => {

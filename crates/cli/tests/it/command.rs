@@ -106,6 +106,9 @@ fn refusals_say_what_to_do_and_leave_old_files_alone() {
     let output = tracefx(&["inspect", "/no/such/file.pt2"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("help: check the path"));
+    let output = tracefx(&["convert", text(&fixture("digits_cnn/model.pt2")), "/no/such/folder/model.fxg"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("help: make the folder first"));
 
     let old = scratch("old.fxg");
     std::fs::write(&old, b"precious").unwrap();

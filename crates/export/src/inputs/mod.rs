@@ -374,7 +374,9 @@ impl Problems {
             diagnostic = diagnostic.note(message);
         }
         Err(diagnostic.help(match code {
-            Code::InputType => "convert the input, or export the program again for what you have",
+            Code::InputType => {
+                "convert the input to that dtype (whole numbers are int64 by themselves), or export the program again"
+            }
             Code::InputShape => "pass sizes that the program allows, or export it again with other dynamic shapes",
             _ => "pass what the program was exported with, or export it again",
         }))
