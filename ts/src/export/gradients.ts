@@ -12,6 +12,7 @@ import { callOperator } from "../engine/dispatch.ts";
 import { isNode, tuple } from "../graph/args.ts";
 import type { Node } from "../graph/node.ts";
 import { TensorMeta } from "../graph/val.ts";
+import { contiguousStrides } from "../tensor/layout.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { type PytreeSpec, treeFlatten, treeUnflatten } from "../trace/pytree.ts";
 import { checkInsteadOf, ofPackage } from "../trace/subgraph.ts";
@@ -169,7 +170,7 @@ function pulledBack(
     }
     for (const [at, it] of given.entries()) checkCotangent(at, it, leaves[at]);
     const known = new Map(joint.known);
-    for (const [at, node] of joint.cotangents.entries()) known.set(node, given[at]);
+    for (const [at, node] of joint.cotangents.entries()) known.set(node, callOperator("aten.contiguous", [given[at]]));
     return call.gradients(valuesOf(joint, known, joint.gradients));
   });
   return auxSpec === undefined ? [output, pullBack] : [output, pullBack, (whole as readonly unknown[])[1]];
@@ -215,10 +216,10 @@ function pushed(
 ): [output: unknown, tangents: unknown] {
   const [output, pullBack] = pulledBack(f, args, places);
   const [leaves, outSpec] = treeFlatten(output);
-  const zeros = leaves.map((it) => callOperator("aten.zeros_like", [it]));
-  // What is pulled back is linear, so that it does not matter where its gradient is taken.
+  // What is pulled back is linear, so that it does not matter where its gradient is taken; but logarithms of ones are known, of zeros none.
+  const ones = leaves.map((it) => callOperator("aten.ones_like", [it]));
   const back = ofPackage((...cotangents: never[]) => pullBack(treeUnflatten(cotangents, outSpec)));
-  const [, push] = vjp(back, zeros);
+  const [, push] = vjp(back, ones);
   return [output, treeUnflatten(push([...tangents]), outSpec)];
 }
 
@@ -429,10 +430,16 @@ function jointOf(fn: ClosedFunction, results: readonly Node[]): { joint: Exporte
   }
 }
 
+/** An input that is contiguous, as `pulledBack` gives it: what is formed is of this layout alone, and results may have any. */
 function cotangentOf({ graph }: ClosedFunction, result: Node, at: number): Node {
   const last = graph.findNodes({ op: "placeholder" }).at(-1) as Node;
   const node = graph.insertingAfter(last, () => graph.placeholder(`cotangent_${at}`));
-  node.meta.set("val", new TensorMeta({ ...(result.meta.get("val") as TensorMeta), requiresGrad: false }));
+  const meta = result.meta.get("val") as TensorMeta;
+  // Sizes that the data decides are those of new memory, which is contiguous.
+  const sizes = meta.sizes.filter((it) => typeof it === "number");
+  const strides = sizes.length === meta.sizes.length ? contiguousStrides(sizes) : meta.strides;
+  const layout = { strides, storageOffset: 0 };
+  node.meta.set("val", new TensorMeta({ ...meta, ...layout, requiresGrad: false }));
   return node;
 }
 

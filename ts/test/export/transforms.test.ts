@@ -127,6 +127,28 @@ describe("gradients", () => {
     expect(String(w)).toBe("tensor([1., 1.])");
   });
 
+  test("what is pulled back may lie in memory otherwise than the result", () => {
+    const x = torch.arange(6, { dtype: "float32" });
+    const given = torch.arange(6, { dtype: "float32" });
+    const pulled = (f: (x: Tensor) => Tensor, cotangent: Tensor): number[] =>
+      ((func.vjp(f, [x])[1](cotangent) as Tensor[])[0] as Tensor).tolist() as number[];
+    expect(pulled((it) => it.view([2, 3]).t(), given.view([3, 2]))).toEqual([0, 2, 4, 1, 3, 5]);
+    expect(pulled((it) => it.view([2, 3]), given.view([3, 2]).t())).toEqual([0, 2, 4, 1, 3, 5]);
+    expect(pulled((it) => it.view([2, 3]), torch.ones([1, 1]).expand([2, 3]))).toEqual([1, 1, 1, 1, 1, 1]);
+  });
+
+  test("bilinear functions of no rows change by nothing", () => {
+    const [a, b, w] = [torch.zeros([0, 3]), torch.zeros([0, 4]), ones(5, 3, 4)];
+    const f = (...args: Tensor[]): Tensor => F.bilinear(args[0] as Tensor, args[1] as Tensor, args[2] as Tensor);
+    expect((func.jvp(f, [a, b, w], [a, b, w])[1] as Tensor).shape).toEqual([0, 5]);
+  });
+
+  test("changes go through logarithms of sums", () => {
+    const x = tensor([1, 2, 3], { dtype: "float64" });
+    const change = func.jvp((it: Tensor) => torch.logcumsumexp(it, 0), [x], [torch.onesLike(x)])[1] as Tensor;
+    expect(change.allclose(torch.onesLike(x))).toBe(true);
+  });
+
   test("dtypes without gradients, and complex numbers, are refused", () => {
     const whole = torch.ones([2], { dtype: "int64" });
     const complex = torch.ones([2], { dtype: "complex64" });
