@@ -164,7 +164,8 @@ function escaped(text: string): string {
  * ```ts
  * evaluateGuardsExpression("L['t0'].size()[0] > 3", [torch.ones(5, 3)]); // true
  * ```
- * @throws {@link ArchiveError} where the text is no condition.
+ * @throws {@link ArchiveError} where the text is no condition, and {@link OperatorError} where the inputs have not what it asks for, or
+ *   divide by zero in it.
  */
 export function evaluateGuardsExpression(code: string, args: readonly Input[]): boolean {
   checkText("evaluateGuardsExpression", "the condition", code);
@@ -173,13 +174,27 @@ export function evaluateGuardsExpression(code: string, args: readonly Input[]): 
     if (Number(at) < args.length) continue;
     throw fxError("InputCount", `the condition asks for ${source}, and ${args.length} inputs are given`);
   }
+  // Numbers are written into the condition, which knows floats; a program has none among its inputs.
+  const written = code.replaceAll(/L\['t(\d+)'\](?!\s*\.)/g, (source, at: string) => {
+    const it = args[Number(at)];
+    return typeof it === "number" ? `(${it})` : source;
+  });
   let count = 0;
   const symbol = (): SymExpr => new SymExpr(`Symbol('s${count++}', integer=True)`);
   const vals = args.map((it) => {
     const val = valOf(it);
     return val instanceof TensorMeta ? new TensorMeta({ ...val, sizes: val.sizes.map(symbol) }) : symbol();
   });
-  return conditionsHold(vals, args, { guards: [code], rangeConstraints: new Map() });
+  const inputs = args.map((it) => (typeof it === "number" ? 0 : it));
+  const problem = (guard: string): FxError | undefined =>
+    problemOf(vals, inputs, { guards: [guard], rangeConstraints: new Map() });
+  const found = problem(written);
+  if (found === undefined) return true;
+  // Of a condition that has no value its opposite does not hold either.
+  if (problem(`not (${written})`) === undefined) return false;
+  throw fxError("InvalidArgument", `the condition has no value: ${found.reason}`, {
+    help: "give inputs like those of the trace that it was produced for",
+  });
 }
 
 /** The numbers of the inputs of the trace, each with that of the inputs that are given; undefined where these have other dimensions. */
@@ -228,16 +243,16 @@ function guardsHold(gm: GraphModule, args: readonly Input[], known: Known): bool
   const vals = fxPlaceholderVals(gm).map((val, at) =>
     val instanceof TensorMeta ? withSymbols(valOf(args[at] as Input) as TensorMeta, val) : val,
   );
-  return conditionsHold(vals, args, known);
+  return problemOf(vals, args, known) === undefined;
 }
 
-/** Whether conditions hold of inputs: the engine asks them of a program that does nothing else. */
-function conditionsHold(
+/** What of conditions does not hold of inputs: the engine asks them of a program that does nothing else. */
+function problemOf(
   vals: readonly unknown[],
   args: readonly Input[],
   { guards, rangeConstraints }: Known,
-): boolean {
-  if (guards.length === 0) return true;
+): FxError | undefined {
+  if (guards.length === 0) return undefined;
   const graph = new Graph();
   for (const [at, val] of vals.entries()) graph.placeholder(`t${at}`).meta.set("val", val);
   graph.output(tuple());
@@ -245,9 +260,9 @@ function conditionsHold(
   using module = new ExportedProgram({ ...parts, guards: [...guards], rangeConstraints }).module();
   try {
     module.runFlat(args);
-    return true;
+    return undefined;
   } catch (error) {
-    if (error instanceof FxError && /^Input|^AssertionFailed$/.test(error.kind)) return false;
+    if (error instanceof FxError && /^Input|^AssertionFailed$/.test(error.kind)) return error;
     throw error;
   }
 }

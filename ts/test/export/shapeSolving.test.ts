@@ -315,6 +315,27 @@ describe("an assertion", () => {
   });
 });
 
+describe("a condition of guards", () => {
+  test("knows floats", () => {
+    expect(evaluateGuardsExpression("L['t0'] > 3", [3.5])).toBe(true);
+    expect(evaluateGuardsExpression("L['t0'] == 3", [3.5])).toBe(false);
+    expect(evaluateGuardsExpression("L['t0']*L['t1'].size()[0] < 0", [-0.5, ones(2)])).toBe(true);
+  });
+
+  test("has no value where Python raises", () => {
+    const problem = (code: string, ...args: (Tensor | number)[]): string =>
+      message(() => evaluateGuardsExpression(code, args));
+    expect(problem("3 // L['t0'] > 1", 0)).toContain("the condition has no value");
+    expect(problem("L['t0'].size()[0] % L['t0'].size()[1] == 0", ones(2, 0))).toContain("divides by zero");
+    expect(problem("L['t0'].size()[2] > 1", ones(2, 3))).toContain("the inputs have no t0.size()[2]");
+    expect(problem("L['t0'].size()[0] > 3", 5)).toContain("the inputs have no t0.size()[0]");
+    expect(problem("L['t0'] > 3", ones(2))).toContain("the inputs have no t0");
+    // What is not evaluated raises nothing.
+    expect(evaluateGuardsExpression("L['t0'] > 9 and 1 // 0 > 1", [5])).toBe(false);
+    expect(evaluateGuardsExpression("L['t0'] > 3 or 1 // 0 > 1", [5])).toBe(true);
+  });
+});
+
 describe("texts and constraints", () => {
   test("of something else are refused", () => {
     expect(() => evaluateGuardsExpression("__import__('os')", [])).toThrow("a guard does not know __import__");
