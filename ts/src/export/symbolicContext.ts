@@ -80,12 +80,27 @@ export class StatelessSymbolicContext {
       const counts = `${dynamicStrides.length} strides and ${dynamicSizes.length} sizes`;
       throw fxError("DynamicShapes", `a tensor has as many strides as sizes, and something is said of ${counts}`);
     }
-    for (const it of Object.values(unbackedBounds)) checkOptions("unbackedBounds", it, ["min", "max"]);
+    for (const [dim, it] of Object.entries(unbackedBounds)) checkBounds(dim, it, dynamicSizes);
     this.dynamicSizes = Object.freeze([...dynamicSizes]);
     this.dynamicStrides = Object.freeze([...dynamicStrides]);
     this.shapeIds = Object.freeze({ ...shapeIds });
     this.unbackedBounds = Object.freeze({ ...unbackedBounds });
     Object.freeze(this);
+  }
+}
+
+function checkBounds(dim: string, bounds: DimBounds, dynamicSizes: readonly DimDynamic[]): void {
+  checkOptions("unbackedBounds", bounds, ["min", "max"]);
+  if (dynamicSizes[Number(dim)] !== DimDynamic.UNBACKED) {
+    throw fxError("DynamicShapes", `unbackedBounds are for unbacked sizes, and dimension ${dim} is none`, {
+      help: "say DimDynamic.UNBACKED of the dimension, or leave its bounds out",
+    });
+  }
+  const { min, max } = bounds;
+  const areWhole = [min, max].every((it) => it === undefined || Number.isSafeInteger(it));
+  checkGiven("unbackedBounds", areWhole, "whole numbers as min and max");
+  if (min !== undefined && max !== undefined && min > max) {
+    throw fxError("InvalidOption", `no size is between min=${min} and max=${max}, which dimension ${dim} has`);
   }
 }
 

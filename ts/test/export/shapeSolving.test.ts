@@ -5,6 +5,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import {
   Dim,
+  type DimBounds,
   DimConstraints,
   DimDynamic,
   type DynamicShapes,
@@ -276,6 +277,15 @@ describe("a size that only data tells", () => {
     const { assertions, rangeConstraints } = shapes.finish();
     expect(assertions.map(({ condition }) => String(condition))).toEqual(["u0 >= 2", "u0 <= 9", "Eq(u1, u0)"]);
     expect(rangeConstraints.get("u0")).toMatchObject({ min: 2, max: 9 });
+  });
+
+  test("has bounds that it can have", () => {
+    const bounded = (unbackedBounds: Record<number, DimBounds>): string =>
+      message(() => new StatelessSymbolicContext([DimDynamic.UNBACKED, DimDynamic.STATIC], { unbackedBounds }));
+    expect(bounded({ 1: { min: 2 } })).toBe("unbackedBounds are for unbacked sizes, and dimension 1 is none");
+    expect(bounded({ 7: { max: 2 } })).toBe("unbackedBounds are for unbacked sizes, and dimension 7 is none");
+    expect(bounded({ 0: { min: 5, max: 2 } })).toBe("no size is between min=5 and max=2, which dimension 0 has");
+    for (const min of [1.5, "2" as unknown as number]) expect(bounded({ 0: { min } })).toContain("takes whole numbers");
   });
 
   test("is refused of what has none", () => {
