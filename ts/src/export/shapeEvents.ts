@@ -86,7 +86,12 @@ export function replayShapeEnvEvents(events: readonly ShapeEnvEvent[]): ShapeSes
   const isWhole = events.every((it) => it instanceof ShapeEnvEvent) && first?.name === "ShapeSession";
   checkGiven("replayShapeEnvEvents", isWhole, "events, the first of which makes a session", "give session.events");
   const res = first?.run() as ShapeSession;
-  for (const it of others) it.run(res);
+  try {
+    for (const it of others) it.run(res);
+  } catch (error) {
+    res[Symbol.dispose]();
+    throw error;
+  }
   return res;
 }
 

@@ -396,9 +396,11 @@ export class ShapeSession implements Disposable {
     this.#engine = this.#copy();
   }
 
-  /** A session of the engine that knows the same. */
+  /** A session of the engine that knows the same. What names of dimensions say is compared at the end, with what this session has. */
   #copy(): EngineShapes {
-    return replayShapeEnvEvents(this.#events).#engine;
+    const again = replayShapeEnvEvents(this.#events);
+    again.#strict?.[Symbol.dispose]();
+    return again.#engine;
   }
 
   #unbacked(dtype: DType): SymExpr {

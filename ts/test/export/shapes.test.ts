@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import {
   Dim,
   type DimSpec,
@@ -16,6 +16,7 @@ import {
   type Val,
   torch,
 } from "../../src/index.ts";
+import { EngineShapes } from "../../src/engine/shapes.ts";
 import { formatSymInt } from "../../src/graph/shapes.ts";
 import { thrown } from "../thrown.ts";
 
@@ -153,4 +154,14 @@ test("a session that was disposed answers nothing", () => {
   shapes[Symbol.dispose]();
   shapes[Symbol.dispose]();
   expect(thrown(() => shapes.finish()).code).toBe("FX0701");
+});
+
+test("a session closes the copies that it makes", () => {
+  using shapes = new ShapeSession([batch("x", Dim("n"))], { preferDeferredRuntimeAssertsOverGuards: true });
+  const opened = vi.spyOn(EngineShapes.prototype, "values");
+  const closed = vi.spyOn(EngineShapes.prototype, Symbol.dispose);
+  shapes.suppressGuards(() => undefined);
+  const open = opened.mock.contexts.filter((it) => !closed.mock.contexts.includes(it));
+  expect([opened.mock.calls.length, open]).toEqual([2, []]);
+  vi.restoreAllMocks();
 });
