@@ -5,6 +5,7 @@
  */
 import { fxError } from "../base/errors.ts";
 import { SymbolicNumber } from "../base/symbolic.ts";
+import { summands } from "../functions/checks.ts";
 
 /** Calls a function of numbers, by its qualified name. */
 type Compute = (target: string, args: readonly unknown[]) => unknown;
@@ -35,8 +36,8 @@ const round: Composition = (compute, a, digits = null) => {
   return compute("operator.add", [below, compute("torch.sym_ite", [isUp, 1, 0])]);
 };
 
-const sum: Composition = (compute, items) =>
-  Array.isArray(items) ? items.reduce((res: unknown, it) => compute("operator.add", [res, it]), 0) : undefined;
+const sum: Composition = (compute, ...args) =>
+  summands(args).reduce((res: unknown, it) => compute("operator.add", [res, it]), 0);
 
 /** `value & mask` of a mask that is not negative: each run of ones is a quotient and a remainder. */
 function masked(compute: Compute, value: unknown, mask: bigint): unknown {

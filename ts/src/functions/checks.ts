@@ -92,14 +92,24 @@ export const symMax = defineFunction("torch.sym_max", (a: unknown, b: unknown) =
  */
 export const symMin = defineFunction("torch.sym_min", (a: unknown, b: unknown) => min(a, b), { signature: "(a, b)" });
 /**
- * The sum of sizes.
+ * The sum of sizes, which are given one by one, or as an array.
  *
  * @example
  * ```ts
  * torch.symSum([1, 2, 3]); // 6
+ * torch.symSum(1, 2, 3); // 6
  * ```
  */
-export const symSum = defineFunction("torch.sym_sum", (args: readonly unknown[]) => sum(args), { signature: "(args)" });
+export const symSum = defineFunction("torch.sym_sum", (...args: readonly unknown[]) => sum(summands(args)), {
+  signature: "(*args)",
+});
+
+/** What `torch.sym_sum` sums. */
+export function summands(args: readonly unknown[]): readonly unknown[] {
+  const [first] = args;
+  return args.length === 1 && Array.isArray(first) ? first : args;
+}
+
 /**
  * One of two values, as a condition says.
  *

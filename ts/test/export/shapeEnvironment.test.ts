@@ -29,6 +29,8 @@ import {
   replayShapeEnvEvents,
   ShapeEnvEvent,
   ShapeSession,
+  type Size,
+  symbolicTrace,
   type SymbolSource,
   type SymExpr,
   tensor,
@@ -210,6 +212,17 @@ describe("as PyTorch answers:", () => {
     programs[name]?.((it) => void said.push(text(it)));
     expect(said).toEqual(experimental(name));
   });
+});
+
+test("sizes are summed one by one, too", () => {
+  expect([torch.symSum(1, 2, 3), torch.symSum([1, 2.5]), torch.symSum([]), torch.symSum(4)]).toEqual([6, 3.5, 0, 4]);
+  const module = program(
+    (x) => torch.zeros([torch.symSum(x.size(0), x.size(1), 1) as Size]),
+    torch.ones(5, 2),
+  ).module();
+  expect((module(torch.ones(3, 2)) as Tensor).shape).toEqual([6]);
+  const traced = symbolicTrace((x: Tensor, y: Tensor) => torch.symSum(x.size(0), y.size(0)));
+  expect(String(traced.graph)).toContain("call_function[target=torch.sym_sum](args = (%size, %size_1), kwargs = {})");
 });
 
 describe("a session", () => {
