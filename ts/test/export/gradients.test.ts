@@ -37,12 +37,7 @@ const DIFFERENT = new Set([
 ]);
 
 /** What the engine calls eagerly, and cannot write out in a program. */
-const UNWRITTEN = new Set([
-  "aten.special_xlogy.other_scalar",
-  "aten.combinations.default",
-  "aten.bilinear.default",
-  "aten._trilinear.default",
-]);
+const UNWRITTEN = new Set(["aten.special_xlogy.other_scalar", "aten.combinations.default"]);
 
 /** A recorded value; tensors are stored flat. */
 function valueOf(it: Json, tensors: ReadonlyMap<string, Tensor>): unknown {
