@@ -66,7 +66,7 @@ fn pow_base(grad: &Expr, base: &Expr, exponent: &Expr) -> Expr {
         Some(Scalar::Complex(_)) | None => {
             let slope = exponent * base.pow(exponent - 1.0);
             let is_zero = exponent.eq(0.0);
-            (grad * slope.conj()).masked_fill(&is_zero, 0.0)
+            grad.times_unless(&is_zero, &slope.conj())
         }
         Some(number) => grad * (base.pow(number.to_f64() - 1.0) * number).conj(),
     }
@@ -106,7 +106,7 @@ fn pow_exponent(grad: &Expr, base: &Expr, exponent: &Expr, power: &Expr, is_comp
         Some(_) => power * f64::NEG_INFINITY,
         None => power * base.log(),
     };
-    (grad * slope.conj()).masked_fill(&is_flat, 0.0)
+    grad.times_unless(&is_flat, &slope.conj())
 }
 
 pub(crate) fn pow(it: &Backward<'_>) -> Formulas {
@@ -178,9 +178,11 @@ pub(crate) fn nextafter(it: &Backward<'_>) -> Formulas {
     Ok(vec![it.grad().where_else_zero(&it.arg(0).ne(it.arg(1))), it.grad().zeros_like()])
 }
 
-/// `x * f(y)` that is zero wherever `x` is; `pole` is where the function is minus infinity.
-fn x_times(it: &Backward<'_>, op: &'static str, pole: f64) -> Formulas {
+/// `x * f(y)` that is zero wherever `x` is; `pole` is where the function is minus infinity. The operators are those of a tensor and of a
+/// number as `y`.
+fn x_times(it: &Backward<'_>, [of_tensor, of_number]: [&'static str; 2], pole: f64) -> Formulas {
     let (grad, x, y) = (it.grad(), it.arg(0), it.arg(1));
+    let op = if y.number().is_some() { of_number } else { of_tensor };
     let factor = Expr::aten(op, [grad.clone(), y.clone()]);
     let of_x = match (x.number(), y.number()) {
         (Some(_), _) => Expr::none(),
@@ -193,11 +195,11 @@ fn x_times(it: &Backward<'_>, op: &'static str, pole: f64) -> Formulas {
 }
 
 pub(crate) fn xlogy(it: &Backward<'_>) -> Formulas {
-    x_times(it, "xlogy.Tensor", 0.0)
+    x_times(it, ["xlogy.Tensor", "xlogy.Scalar_Other"], 0.0)
 }
 
 pub(crate) fn xlog1py(it: &Backward<'_>) -> Formulas {
-    x_times(it, "special_xlog1py", -1.0)
+    x_times(it, ["special_xlog1py", "special_xlog1py.other_scalar"], -1.0)
 }
 
 pub(crate) fn logaddexp(it: &Backward<'_>) -> Formulas {

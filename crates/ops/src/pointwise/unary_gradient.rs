@@ -79,7 +79,7 @@ pub(crate) fn sinc(it: &Backward<'_>) -> Formulas {
     let x = it.arg(0);
     let (scaled, square) = (&x * PI, x.square() * PI);
     let slope = (&scaled * scaled.cos() - scaled.sin()) / &square;
-    Ok(vec![(it.grad() * slope.conj()).masked_fill(&square.eq(0.0), 0.0)])
+    Ok(vec![it.grad().times_unless(&square.eq(0.0), &slope.conj())])
 }
 
 /// A real number keeps its angle; a complex one turns by what is at right angles to it.

@@ -27,10 +27,11 @@ pub(crate) fn cumprod(it: &Backward<'_>) -> Formulas {
     let grad = Expr::aten_with("_to_copy", [it.grad()], &[("dtype", dtype)]);
     let is_zero = x.eq(0.0);
     let n_zeros = Expr::aten("cumsum", [is_zero.clone(), dim.into()]);
-    let is_first = Expr::aten("logical_and", [is_zero, n_zeros.eq(1)]);
+    let is_first = Expr::aten("logical_and", [is_zero.clone(), n_zeros.eq(1)]);
     let without = Expr::aten("cumprod", [x.masked_fill(&is_first, 1.0), dim.into()]);
     let sums = |products: &Expr| from_the_end("cumsum", &(&grad * products.conj()), dim);
-    let before = sums(&it.result(0)) / x.conj();
+    // Zeros are no divisors, though what is divided by them is not taken: the gradient of this formula would multiply with the quotient.
+    let before = sums(&it.result(0)) / x.masked_fill(&is_zero, 1.0).conj();
     let at = sums(&without).where_else_zero(&is_first);
     Ok(vec![before.where_else(&n_zeros.eq(0), &at)])
 }

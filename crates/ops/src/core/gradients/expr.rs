@@ -359,6 +359,13 @@ impl Expr {
         self.masked_fill(&mask.logical_not(), 0.0)
     }
 
+    /// This times a slope, and zero where the mask is set, whatever either is there: the slope is masked too, since the gradient in this
+    /// is multiplied with it.
+    #[must_use]
+    pub fn times_unless(&self, mask: &Expr, slope: &Expr) -> Expr {
+        self.masked_fill(mask, 0.0) * slope.masked_fill(mask, 0.0)
+    }
+
     /// `self` where the mask is set, `other` elsewhere.
     #[must_use]
     pub fn where_else(&self, mask: &Expr, other: &Expr) -> Expr {
