@@ -129,8 +129,12 @@ impl Inserter<'_> {
         for (at, &id) in nodes.iter().enumerate() {
             if at == first {
                 self.lowering.notes = Meta::default();
-                let asserts = self.waiting.remove(&None).unwrap_or_default();
-                self.check_all(asserts)?;
+                self.bind_derived(&nodes[..first])?;
+                let of_inputs = self.unbacked_of(&nodes[..first]).into_iter().map(Some);
+                for symbol in [None].into_iter().chain(of_inputs) {
+                    let asserts = self.waiting.remove(&symbol).unwrap_or_default();
+                    self.check_all(asserts)?;
+                }
             }
             if self.graph.node(id).op() == Opcode::Output {
                 break;
@@ -145,7 +149,8 @@ impl Inserter<'_> {
             self.lowering.notes = notes_of(self.graph.node(id));
             self.visit(id, at < first)?;
         }
-        for (node, is_new) in std::mem::take(&mut self.bound) {
+        // What was computed from a node goes before it.
+        for (node, is_new) in std::mem::take(&mut self.bound).into_iter().rev() {
             let is_unused = self.graph.contains(node) && self.graph.users(node).is_empty();
             if is_unused && self.graph.node(node).op() != Opcode::Placeholder {
                 self.graph.erase_node(node)?;
@@ -337,6 +342,46 @@ impl Inserter<'_> {
         Ok(())
     }
 
+    /// Computes the symbols that are waited for, and stand in sizes of inputs such as `2*s0 + 1` alone.
+    fn bind_derived(&mut self, inputs: &[NodeId]) -> Result<()> {
+        let wanted: FxHashSet<Symbol> =
+            self.waiting.values().flatten().flat_map(|it| Expr::Bool(it.clone()).symbols()).collect();
+        for &input in inputs {
+            let Some(Val::Tensor(meta)) = self.graph.node(input).meta.val.clone() else { continue };
+            for (dim, size) in meta.sizes.iter().enumerate() {
+                let Some((symbol, factor, offset)) = linear_of(size) else { continue };
+                let expr = expr_of(&symbol);
+                if !wanted.contains(&symbol) || self.lowering.get(&expr).is_some() {
+                    continue;
+                }
+                let of = |it: SymInt| val_of(&Expr::Int(it));
+                let mut node =
+                    self.read(input, "torch.ops.aten.sym_size.int", vec![Arg::Int(dim as i64)], of(size.clone()))?;
+                if offset != 0 {
+                    node = self.read(node, "operator.sub", vec![Arg::Int(offset)], of(size - offset))?;
+                }
+                if factor != 1 {
+                    node = self.read(node, "operator.floordiv", vec![Arg::Int(factor)], val_of(&expr))?;
+                }
+                self.lowering.nodes.insert(expr, node);
+            }
+        }
+        Ok(())
+    }
+
+    /// The symbols of these inputs that only the data tells.
+    fn unbacked_of(&self, inputs: &[NodeId]) -> Vec<Symbol> {
+        let mut res = Vec::new();
+        for val in inputs.iter().filter_map(|&it| self.graph.node(it).meta.val.as_ref()) {
+            val.for_each_symbol(&mut |it| {
+                if is_unbacked(it) && !res.contains(it) {
+                    res.push(it.clone());
+                }
+            });
+        }
+        res
+    }
+
     /// A call that reads something of a node: one that is there, which moves up, or a new one.
     fn read(&mut self, node: NodeId, target: &str, rest: Vec<Arg>, val: Option<Val>) -> Result<NodeId> {
         let args: Vec<Arg> = [Arg::Node(node)].into_iter().chain(rest).collect();
@@ -480,6 +525,16 @@ fn symbolic(val: &Val) -> Option<Expr> {
 
 fn expr_of(symbol: &Symbol) -> Expr {
     Expr::Int(SymInt::from(symbol.clone()))
+}
+
+/// The symbol, the factor and the offset of a size that is `factor * symbol + offset`.
+fn linear_of(size: &SymInt) -> Option<(Symbol, i64, i64)> {
+    let [symbol] = <[Symbol; 1]>::try_from(size.symbols()).ok()?;
+    let at = |value: i64| size.substitute(&|it| (*it == symbol).then(|| value.into())).as_int();
+    let offset = at(0)?;
+    let factor = at(1)?.checked_sub(offset)?;
+    let is_linear = factor > 0 && SymInt::from(symbol.clone()) * factor + offset == *size;
+    is_linear.then_some((symbol, factor, offset))
 }
 
 fn is_unbacked(symbol: &Symbol) -> bool {

@@ -244,3 +244,24 @@ fn symbols_in_one_of_several_results_are_read_out_of_it() {
     assert_eq!(targets(&module)[2..6], read);
     assert!(!insert_deferred_runtime_asserts(&mut module, &known).unwrap().modified);
 }
+
+#[test]
+fn sizes_of_inputs_that_are_derived_or_unbacked_are_checked() {
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    let (s0, u0) = (SymInt::from(Symbol::size("s0")), SymInt::from(Symbol::integer("u0")));
+    let sizes = vec![&s0 * 2 + 1, u0.clone()];
+    graph.meta_mut(x).val = Some(Val::Tensor(TensorMeta::contiguous(DType::Float32, sizes)));
+    let relu = graph.call_function("torch.ops.aten.relu.default", vec![x.into()], vec![]);
+    graph.output(relu.into());
+    let mut module = GraphModule::new(graph);
+    let asserts = vec![SymBool::lt(&s0, &7.into()), SymBool::lt(&u0, &s0)];
+    let known = DeferredAsserts { asserts, ..DeferredAsserts::default() };
+    let answer = insert_deferred_runtime_asserts(&mut module, &known).unwrap();
+    assert_eq!(answer, InsertedAsserts { modified: true, skipped: vec![] }, "{}", module.graph);
+    assert_eq!(module.graph.find_nodes(Opcode::CallFunction, ASSERT).count(), 2, "{}", module.graph);
+    assert_eq!(module.graph.find_nodes(Opcode::CallFunction, "operator.floordiv").count(), 1, "{}", module.graph);
+    let before = module.graph.to_string();
+    let again = insert_deferred_runtime_asserts(&mut module, &known).unwrap();
+    assert_eq!((again.modified, module.graph.to_string()), (false, before));
+}
