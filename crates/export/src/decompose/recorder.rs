@@ -282,7 +282,11 @@ impl Recorder {
             }
             Output::Unknown(value) => match (&self.expected, value) {
                 // A program that was exported knows of its numbers and sizes already.
-                (Some(val @ Val::Tensor(_)), Value::Tensor(_)) => val.clone(),
+                (Some(val @ Val::Tensor(known)), Value::Tensor(meta)) if known.sizes.len() == meta.sizes.len() => {
+                    val.clone()
+                }
+                // What a call is decomposed to may have other dimensions than the call, of the size that only the data tells.
+                (Some(Val::Tensor(known)), Value::Tensor(meta)) => Val::Tensor(with_size_of(meta, known)),
                 (Some(val @ (Val::Int(_) | Val::Float(_) | Val::Bool(_))), it) if it.as_expr().is_some() => val.clone(),
                 (_, Value::Tensor(meta)) => Val::Tensor(meta.clone()),
                 (_, number) => self.val_of_value(
@@ -442,4 +446,18 @@ pub(crate) fn is_impure(node: &tracefx_ir::Node, registry: &Registry) -> bool {
         Opcode::CallFunction => registry.get(node.target()).is_some_and(is_impure),
         Opcode::GetAttr | Opcode::CallMethod | Opcode::CallModule => false,
     }
+}
+
+/// The tensor with the size that the data decides named as in another tensor, where each has one.
+fn with_size_of(meta: &TensorMeta, known: &TensorMeta) -> TensorMeta {
+    let decided = |it: &TensorMeta| it.sizes.iter().filter_map(|it| it.as_symbol().cloned()).collect::<HashSet<_>>();
+    let (new, old) = (decided(meta), decided(known));
+    let mut res = meta.clone();
+    if let (1, Some(new), 1, Some(old)) = (new.len(), new.iter().next(), old.len(), old.iter().next()) {
+        let renamed = |it: &Symbol| (it == new).then(|| SymInt::from(old.clone()));
+        for number in res.sizes.iter_mut().chain(&mut res.strides) {
+            *number = number.substitute(&renamed);
+        }
+    }
+    res
 }

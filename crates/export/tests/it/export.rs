@@ -161,3 +161,18 @@ fn what_no_program_has_is_refused_by_the_node() {
     assert_eq!(code, Code::ShapeMismatch);
     assert!(text.contains("mm"), "{text}");
 }
+
+#[test]
+fn what_a_call_of_unknown_size_is_decomposed_to_has_dimensions_of_its_own() {
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    let pairs = graph.call_function("torch.ops.aten.combinations.default", vec![x.into()], vec![]);
+    graph.output(Arg::Tuple(vec![pairs.into()]));
+    let inputs = [Value::Tensor(tensor(&[3]))];
+    let program = export(&GraphModule::new(graph), &inputs, &DynamicShapes::Static, registry()).unwrap();
+    let functional = program.run_decompositions(&default_decompositions()).unwrap();
+    for program in [&program, &functional] {
+        let [Value::Tensor(it)] = &run(program, &inputs).unwrap()[..] else { panic!("a tensor") };
+        assert_eq!(it.sizes(), [3, 2]);
+    }
+}
