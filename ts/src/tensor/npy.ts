@@ -17,6 +17,8 @@ const MAGIC = "\u0093NUMPY";
 const PREFIX = 8;
 /** The elements begin at a multiple of this. */
 const ALIGNMENT = 64;
+/** NumPy leaves room for a first dimension of this many digits, so that a file can grow in place. */
+const GROWTH_DIGITS = 21;
 
 /** NumPy's names of dtypes, without the order of their bytes. */
 const NAMES: readonly (readonly [name: string, dtype: DType])[] = [
@@ -36,9 +38,9 @@ const NAMES: readonly (readonly [name: string, dtype: DType])[] = [
   ["c16", "complex128"],
 ];
 
-/** The header of versions 1 to 3, whose keys NumPy sorts. */
+/** The header of versions 1 to 3, whose keys NumPy sorts. No two runs of spaces meet in it: matching takes time linear in the header. */
 const HEADER =
-  /^\{\s*'descr'\s*:\s*'([<>|=])(\w+)'\s*,\s*'fortran_order'\s*:\s*(True|False)\s*,\s*'shape'\s*:\s*\(([\d\s,]*)\)\s*,?\s*\}\s*$/;
+  /^\{\s*'descr'\s*:\s*'([<>|=])(\w+)'\s*,\s*'fortran_order'\s*:\s*(True|False)\s*,\s*'shape'\s*:\s*\(([\d\s,]*)\)(?:\s*,)?\s*\}\s*$/;
 
 /**
  * Reads the array of a `.npy` file, as `numpy.save` writes it. The tensor is a copy, row-major and little-endian.
@@ -90,7 +92,9 @@ export function writeNpy(tensor: Tensor): Uint8Array {
   const order = DTYPES[tensor.dtype].size === 1 ? "|" : "<";
   const sizes = shape.length === 1 ? `${shape[0]},` : shape.join(", ");
   const text = `{'descr': '${order}${name}', 'fortran_order': False, 'shape': (${sizes}), }`;
-  const start = Math.ceil((PREFIX + 2 + text.length + 1) / ALIGNMENT) * ALIGNMENT;
+  const room = shape.length === 0 ? 0 : GROWTH_DIGITS - String(shape[0]).length;
+  // As NumPy does, a whole block is added where the header is aligned already.
+  const start = (Math.floor((PREFIX + 2 + text.length + room + 1) / ALIGNMENT) + 1) * ALIGNMENT;
   const elements = tensorBytes(tensor);
   const res = new Uint8Array(start + elements.byteLength).fill(0x20, PREFIX, start);
   res.set(bytesOfText(`${MAGIC}\u0001\u0000`));

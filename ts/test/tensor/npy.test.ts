@@ -59,6 +59,22 @@ describe("a .npy file", () => {
     code.write("f()", code.indexOf("'<i8'"));
     expect(() => readNpy(code)).toThrow(/the header is not one of NumPy/);
   });
+
+  it("with a header of spaces is refused at once", () => {
+    const text = `{'descr': '<f4', 'fortran_order': False, 'shape': (3,)${" ".repeat(1_000_000)}`;
+    const file = Buffer.from(`\u0093NUMPY\u0002\u0000\0\0\0\0${text}`, "latin1");
+    file.writeUInt32LE(text.length, 8);
+    expect(() => readNpy(file)).toThrow(/the header is not one of NumPy/);
+  });
+
+  it("has NumPy's room for a longer first dimension", () => {
+    // `numpy.lib.format`: 21 digits less those of the first size, a newline, and then up to the next multiple of 64.
+    const starts = [0, 1, 14, 15, 28].map((ndim) => {
+      const sizes = Array.from({ length: ndim }, () => 1);
+      return writeNpy(tensorFromBytes(new Uint8Array(4), "float32", sizes)).length - 4;
+    });
+    expect(starts).toEqual([128, 128, 128, 192, 192]);
+  });
 });
 
 describe("a .npz file", () => {
