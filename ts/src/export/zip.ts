@@ -27,7 +27,9 @@ const SHORT_LIMIT = 0xffff;
 export function zipEntries(archive: Bytes): Map<string, () => Bytes> {
   const res = new Map<string, () => Bytes>();
   for (const { name, method, stored, nStored, size, checksum } of zipMembers(archive)) {
-    if (method !== 0 || nStored !== size) throw malformed(`\`${name}\` is compressed, which PyTorch never does`);
+    if (method !== 0 || nStored !== size) {
+      throw fxError("ArchiveMalformed", `\`${name}\` is compressed, which PyTorch never does`);
+    }
     res.set(name, () => {
       const data = stored();
       if (crc32(data) !== checksum) throw malformed(`the checksum of \`${name}\` is wrong`);
