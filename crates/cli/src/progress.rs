@@ -22,7 +22,7 @@ impl Progress {
         let file = line.files.first().map_or(String::new(), |it| Path::new(it).display().to_string());
         let message = format!("{} {file}", line.verb.name);
         let (done, wait) = channel::<()>();
-        let thread = std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().spawn(move || {
             let Err(std::sync::mpsc::RecvTimeoutError::Timeout) = wait.recv_timeout(PATIENCE) else { return };
             let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
             let bar = ProgressBar::new_spinner().with_elapsed(PATIENCE).with_message(message);
@@ -31,7 +31,8 @@ impl Progress {
             let _ = wait.recv();
             bar.finish_and_clear();
         });
-        Progress { done: Some(done), thread: Some(thread) }
+        // Where there is no thread to be had, the command goes on without telling.
+        Progress { done: Some(done), thread: thread.ok() }
     }
 }
 
