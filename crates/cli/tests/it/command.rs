@@ -284,11 +284,19 @@ fn doctor_tells_what_there_is_and_a_cure_for_what_is_missing() {
 fn completions_know_every_verb_and_option() {
     for shell in tracefx_engine::command::SHELLS {
         let script = stdout(&["completions", shell]);
+        // How the script of the shell spells them: the words alone stand in the texts about others, too.
         for name in tracefx_engine::command::VERBS.iter().map(|it| it.name) {
-            assert!(script.contains(name), "{name} is not in the script of {shell}");
+            let spelled = match *shell {
+                "bash" => format!("tracefx,{name})"),
+                "zsh" => format!("({name})"),
+                "fish" => format!("-a \"{name}\""),
+                _ => format!("'tracefx;{name}'"),
+            };
+            assert!(script.contains(&spelled), "{name} is not in the script of {shell}");
         }
         for name in tracefx_engine::command::OPTIONS.iter().map(|it| it.name) {
-            assert!(script.contains(name), "--{name} is not in the script of {shell}");
+            let spelled = if *shell == "fish" { format!("-l {name}") } else { format!("--{name}") };
+            assert!(script.contains(&spelled), "--{name} is not in the script of {shell}");
         }
     }
 }
