@@ -81,7 +81,7 @@ codes! {
         "Save the file again.",
     /// A pickle asks for something outside the allow-list; it was not run.
     PickleForbidden "FX0108" "ArchiveError"
-        "The pickle names a class or function that is not of tensors. Opening it in Python would run it."
+        "The pickle names a class or function that is not of tensors. Unpickling it in Python may run it."
         "Do not trust the file. If it is yours, save a state dict or an exported program, which are data alone.",
     /// A symbolic expression is malformed.
     ExpressionMalformed "FX0109" "ArchiveError"
@@ -203,8 +203,8 @@ codes! {
         "Check the path, or the address and its CORS headers.",
     /// The engine was used before it was loaded.
     NotLoaded "FX0704" "UsageError"
-        "A tensor was made or run before the engine was there."
-        "`await init()` once, before the first tensor. Tracing and editing do not need it.",
+        "An operator ran, a module drew its parameters or a program was opened before the engine was there."
+        "`await init()` once, before the first of these. Making tensors, tracing and editing do not need it.",
     /// Who had asked for it stopped it.
     Stopped "FX0705" "UsageError"
         "The function that watched the run ended it."
