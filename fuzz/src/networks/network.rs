@@ -243,7 +243,7 @@ impl Network {
         let phase = call("mul.Scalar", &[tensor(&value), float(7919.0 + seed as f64)]);
         let phase = call("add.Scalar", &[tensor(&phase), float(seed as f64)]);
         let wave = call("sin.default", &[tensor(&phase)]);
-        // In one of two directions and never less: a value of one element would else hardly be moved by chance.
+        // Of full size in one of two directions: a sine may be near zero by chance, and of one element there is no other.
         let noise = call("sign.default", &[tensor(&wave)]);
         let noise = call("mul.Tensor", &[tensor(&noise), tensor(&largest)]);
         let noise = call("mul.Scalar", &[tensor(&noise), float(part)]);

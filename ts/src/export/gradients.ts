@@ -216,7 +216,7 @@ function pushed(
 ): [output: unknown, tangents: unknown] {
   const [output, pullBack] = pulledBack(f, args, places);
   const [leaves, outSpec] = treeFlatten(output);
-  // What is pulled back is linear, so that it does not matter where its gradient is taken; but logarithms of ones are known, of zeros none.
+  // Pulling back is linear, so its gradient is the same everywhere; at zeros, formulas with a logarithm of the cotangent (logcumsumexp) give NaN.
   const ones = leaves.map((it) => callOperator("aten.ones_like", [it]));
   const back = ofPackage((...cotangents: never[]) => pullBack(treeUnflatten(cotangents, outSpec)));
   const [, push] = vjp(back, ones);
