@@ -29,7 +29,6 @@ import {
   replayShapeEnvEvents,
   ShapeEnvEvent,
   ShapeSession,
-  type Size,
   symbolicTrace,
   type SymbolSource,
   type SymExpr,
@@ -217,7 +216,7 @@ describe("as PyTorch answers:", () => {
 test("sizes are summed one by one, too", () => {
   expect([torch.symSum(1, 2, 3), torch.symSum([1, 2.5]), torch.symSum([]), torch.symSum(4)]).toEqual([6, 3.5, 0, 4]);
   const module = program(
-    (x) => torch.zeros([torch.symSum(x.size(0), x.size(1), 1) as Size]),
+    (x) => torch.zeros([torch.symSum(x.size(0), x.size(1), 1) as number]),
     torch.ones(5, 2),
   ).module();
   expect((module(torch.ones(3, 2)) as Tensor).shape).toEqual([6]);
