@@ -174,6 +174,10 @@ export function evaluateGuardsExpression(code: string, args: readonly Input[]): 
     if (Number(at) < args.length) continue;
     throw fxError("InputCount", `the condition asks for ${source}, and ${args.length} inputs are given`);
   }
+  const stray = args.find((it) => typeof it === "number" && !Number.isFinite(it));
+  if (stray !== undefined) {
+    throw fxError("InputValue", `a condition cannot be asked of ${String(stray)}`, { help: "give finite numbers" });
+  }
   // Numbers are written into the condition, which knows floats; a program has none among its inputs.
   const written = code.replaceAll(/L\['t(\d+)'\](?!\s*\.)/g, (source, at: string) => {
     const it = args[Number(at)];

@@ -332,6 +332,12 @@ describe("a condition of guards", () => {
     expect(evaluateGuardsExpression("L['t0']*L['t1'].size()[0] < 0", [-0.5, ones(2)])).toBe(true);
   });
 
+  test("refuses what is no finite number", () => {
+    for (const it of [Number.NaN, Number.POSITIVE_INFINITY]) {
+      expect(message(() => evaluateGuardsExpression("L['t0'] > 3", [it]))).toContain(`cannot be asked of ${it}`);
+    }
+  });
+
   test("has no value where Python raises", () => {
     const problem = (code: string, ...args: (Tensor | number)[]): string =>
       message(() => evaluateGuardsExpression(code, args));
