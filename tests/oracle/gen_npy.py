@@ -38,6 +38,8 @@ cases |= {
     "scalar": written(np.array(1.5)),
     "empty": written(np.zeros((2, 0, 3), "float32")),
     "vector": written(np.arange(5)),
+    # The header is as long as a multiple of 64 bytes, so that NumPy adds as many.
+    "full line": written(np.zeros((1,) * 12 + (10, 10), "float32")),
     "fortran": written(np.asfortranarray(numbers.astype("float32"))),
     "big-endian": written(numbers.astype(">i4")),
     "big-endian complex": written(numbers.astype(">c8")),
@@ -55,6 +57,7 @@ archives = {
 refused = {
     "objects": file_of(np.save, np.array([{}, None], dtype=object), allow_pickle=True),
     "texts": file_of(np.save, np.array(["a", "bc"])),
+    "times": file_of(np.save, np.zeros(2, dtype="M8[ns]")),
     "records": file_of(np.save, np.zeros(2, dtype=[("a", "f4"), ("b", "i8")])),
 }
 OUT.write_text(json.dumps({"arrays": cases, "archives": archives, "refused": refused}, indent=1) + "\n")

@@ -17,6 +17,8 @@ const MAGIC = "\u0093NUMPY";
 const PREFIX = 8;
 /** The elements begin at a multiple of this. */
 const ALIGNMENT = 64;
+/** As many dimensions as arrays of NumPy have. */
+const MAX_DIMS = 64;
 /** NumPy leaves room for a first dimension of this many digits, so that a file can grow in place. */
 const GROWTH_DIGITS = 21;
 
@@ -40,7 +42,7 @@ const NAMES: readonly (readonly [name: string, dtype: DType])[] = [
 
 /** The header of versions 1 to 3, whose keys NumPy sorts. No two runs of spaces meet in it: matching takes time linear in the header. */
 const HEADER =
-  /^\{\s*'descr'\s*:\s*'([<>|=])(\w+)'\s*,\s*'fortran_order'\s*:\s*(True|False)\s*,\s*'shape'\s*:\s*\(([\d\s,]*)\)(?:\s*,)?\s*\}\s*$/;
+  /^\{\s*'descr'\s*:\s*'([<>|=])([\w[\]]+)'\s*,\s*'fortran_order'\s*:\s*(True|False)\s*,\s*'shape'\s*:\s*\(([\d\s,]*)\)(?:\s*,)?\s*\}\s*$/;
 
 /**
  * Reads the array of a `.npy` file, as `numpy.save` writes it. The tensor is a copy, row-major and little-endian.
@@ -65,6 +67,7 @@ export function readNpy(file: ArrayBufferLike | ArrayBufferView): Tensor {
   const dtype = NAMES.find(([it]) => it === name)?.[1];
   if (dtype === undefined) throw notImplemented(`the dtype ${name} is`);
   const shape = (sizes.match(/\d+/g) ?? []).map(Number);
+  if (shape.length > MAX_DIMS) throw malformed(`it has ${shape.length} dimensions, and ${MAX_DIMS} are the most`);
   const { size } = DTYPES[dtype];
   const wanted = shape.reduce((product, it) => product * it, size);
   if (wanted !== data.length) throw malformed(`its elements have ${data.length} bytes, and its shape needs ${wanted}`);

@@ -60,11 +60,16 @@ describe("a .npy file", () => {
     expect(() => readNpy(code)).toThrow(/the header is not one of NumPy/);
   });
 
-  it("with a header of spaces is refused at once", () => {
-    const text = `{'descr': '<f4', 'fortran_order': False, 'shape': (3,)${" ".repeat(1_000_000)}`;
-    const file = Buffer.from(`\u0093NUMPY\u0002\u0000\0\0\0\0${text}`, "latin1");
-    file.writeUInt32LE(text.length, 8);
-    expect(() => readNpy(file)).toThrow(/the header is not one of NumPy/);
+  it("with a header of spaces, or of dimensions that no array has, is refused at once", () => {
+    const withShape = (text: string) => {
+      const header = `{'descr': '<f4', 'fortran_order': True, 'shape': (${text}`;
+      const file = Buffer.from(`\u0093NUMPY\u0002\u0000\0\0\0\0${header}`, "latin1");
+      file.writeUInt32LE(header.length, 8);
+      return file;
+    };
+    expect(() => readNpy(withShape(`3,)${" ".repeat(1_000_000)}`))).toThrow(/the header is not one of NumPy/);
+    expect(() => readNpy(withShape(`0,${"1,".repeat(64)})}`))).toThrow(/65 dimensions, and 64 are the most/);
+    expect(readNpy(withShape(`0,${"1,".repeat(63)})}`)).shape.length).toBe(64);
   });
 
   it("has NumPy's room for a longer first dimension", () => {
