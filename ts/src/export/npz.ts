@@ -36,7 +36,10 @@ export async function readNpz(file: ArrayBuffer | ArrayBufferView): Promise<Map<
     if (!name.endsWith(SUFFIX)) continue;
     if (method !== 0 && method !== DEFLATED) throw malformed(`\`${name}\` is compressed in an unknown way`);
     const data = method === 0 ? stored() : await inflated(stored(), size, name);
-    if (data.length !== size || crc32(data) !== checksum) throw malformed(`the checksum of \`${name}\` is wrong`);
+    if (data.length !== size) throw malformed(`\`${name}\` is not as long as the archive says`);
+    if (crc32(data) !== checksum) {
+      throw fxError("ArchiveChecksum", `the bytes are no .npz file: the checksum of \`${name}\` is wrong`);
+    }
     res.set(name.slice(0, -SUFFIX.length), readNpy(data));
   }
   return res;

@@ -28,11 +28,11 @@ export function zipEntries(archive: Bytes): Map<string, () => Bytes> {
   const res = new Map<string, () => Bytes>();
   for (const { name, method, stored, nStored, size, checksum } of zipMembers(archive)) {
     if (method !== 0 || nStored !== size) {
-      throw fxError("ArchiveMalformed", `\`${name}\` is compressed, which PyTorch never does`);
+      throw fxError("ArchiveCompressed", `\`${name}\` is compressed, which PyTorch never does`);
     }
     res.set(name, () => {
       const data = stored();
-      if (crc32(data) !== checksum) throw malformed(`the checksum of \`${name}\` is wrong`);
+      if (crc32(data) !== checksum) throw fxError("ArchiveChecksum", `the checksum of \`${name}\` is wrong`);
       return data;
     });
   }
