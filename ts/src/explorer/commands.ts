@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { type FxError, fxError } from "../base/errors.ts";
+import { FxError, fxError } from "../base/errors.ts";
 import { ExportedProgram } from "../export/exportedProgram.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
@@ -18,7 +18,8 @@ import {
   NormalizeArgs,
   NormalizeOperators,
 } from "../rewrite/enginePasses.ts";
-import { replacePattern } from "../rewrite/replacePattern.ts";
+import { noteValues, notingValues } from "../rewrite/noteValues.ts";
+import { replacePatternWithFilters } from "../rewrite/replacePattern.ts";
 import type { Explorable } from "./model.ts";
 import { parseArgument, parsePatterns } from "./patternText.ts";
 import { spellOperator } from "./spelling.ts";
@@ -126,7 +127,8 @@ export const COMMANDS: readonly Command[] = [
       if (by !== "by") throw misused("uses NODE by NODE");
       return edit(source, `the users of ${name} use ${other}`, (gm) => {
         const to = nodeOf(gm, other);
-        nodeOf(gm, name).replaceAllUsesWith(to, { filter: (user) => user !== to });
+        const users = nodeOf(gm, name).replaceAllUsesWith(to, { filter: (user) => user !== to });
+        forgetValues(users);
       });
     },
   },
@@ -143,8 +145,7 @@ export const COMMANDS: readonly Command[] = [
         const value = parseArgument(text, (it) => findNode(gm, it));
         if (/^\d+$/.test(place)) node.updateArg(Number(place), value);
         else node.updateKwarg(place, value);
-        // What was known of its value need not hold any more.
-        node.meta.delete("val");
+        forgetValues([node]);
       });
     },
   },
@@ -218,7 +219,9 @@ function replace(rest: string, source: Explorable): Edited {
   const graphs = parsePatterns(pattern, replacement, resolve);
   let n = 0;
   const edited = editIf(source, (gm) => {
-    n = replacePattern(gm, ...graphs).length;
+    const replaced = replacePatternWithFilters(gm, ...graphs);
+    n = replaced.length;
+    forgetValues(replaced.flatMap((it) => it.replacements));
     return n > 0;
   });
   return {
@@ -241,12 +244,34 @@ function editIf(source: Explorable, change: (gm: GraphModule) => boolean): Explo
     const unlifted = source.unlift();
     if (!change(unlifted)) return source;
     unlifted.graph.lint();
-    return source.relift(unlifted);
+    return relifted(source, unlifted);
   }
   const copy = source.clone();
-  if (!change(copy)) return source;
+  if (!notingValues(copy, () => change(copy))) return source;
   copy.graph.lint();
   return copy;
+}
+
+/** The program that was edited. Where a node refuses what it takes now, it says more than that nothing is known of its value. */
+function relifted(source: ExportedProgram, unlifted: GraphModule): ExportedProgram {
+  try {
+    return source.relift(unlifted);
+  } catch (error) {
+    const [problem, ...notes] = noteValues(unlifted);
+    if (problem === undefined || !(error instanceof FxError)) throw error;
+    throw fxError("SpecViolation", problem, { node: error.node, notes, cause: error });
+  }
+}
+
+/** What was known of the values of nodes, and of what is computed from them, need not hold any more: it is noted anew with the program. */
+function forgetValues(nodes: readonly Node[]): void {
+  const [seen, open] = [new Set<Node>(), [...nodes]];
+  for (let it = open.pop(); it !== undefined; it = open.pop()) {
+    if (seen.has(it)) continue;
+    seen.add(it);
+    if (it.op !== "placeholder") it.meta.delete("val");
+    open.push(...it.users);
+  }
 }
 
 /** The names of the nodes that can be edited: those of weights are the program's. */

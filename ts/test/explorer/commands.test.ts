@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { completions, COMMANDS, runCommand } from "../../src/explorer/commands.ts";
 import { History } from "../../src/explorer/history.ts";
 import { parseArgument, parsePatterns } from "../../src/explorer/patternText.ts";
+import { spell } from "../../src/explorer/spelling.ts";
 import { DTypeArg, Float } from "../../src/base/values.ts";
 import {
   type ExportedProgram,
@@ -74,10 +75,21 @@ describe("a command", () => {
     const bypassed = runCommand("uses dropout by flatten", program).source;
     expect(names(runCommand("erase dropout", bypassed).source)).not.toContain("dropout");
     expect(() => runCommand("erase dropout", program)).toThrow(/dropout/);
-    const padded = runCommand("argument conv2d 4 [0, 0]", program).source as ExportedProgram;
-    const conv = padded.graph.nodes.find(({ name }) => name === "conv2d");
-    expect([String(conv?.args[4]), String(program.graph)]).toEqual(["0,0", expect.stringContaining("[1, 1], [1, 1])")]);
+    const other = runCommand("argument dropout 1 0.25", program).source;
+    const dropout = ({ graph }: typeof other) => graph.nodes.find(({ name }) => name === "dropout")?.args[1];
+    expect([dropout(other), dropout(program)]).toEqual([0.25, 0.2]);
     expect(names(program)).toEqual(names(await open("digits_cnn")));
+  });
+
+  it("that changes sizes changes those of what is computed from them, or is refused by it", async () => {
+    const program = await open("digits_cnn");
+    const sizes = ({ graph }: ExportedProgram) =>
+      graph.nodes.filter(({ op }) => op === "call_function").map((node) => spell(node));
+    const mean = runCommand("replace relu(x) with mean.dim(x, [0], True)", program).source as ExportedProgram;
+    expect(sizes(program).at(-1)).toMatch(/^f32\[s\d+, 10\]$/);
+    expect(sizes(mean).at(-1)).toBe("f32[1, 10]");
+    expect(() => runCommand("argument conv2d 3 [2, 2]", program)).toThrow(/cannot be multiplied/);
+    expect(() => runCommand("uses relu_1 by relu", program)).toThrow(/cannot be multiplied/);
   });
 
   it("edits graph modules, too", () => {
