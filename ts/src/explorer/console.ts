@@ -92,8 +92,11 @@ export class Console {
   }
 
   async #step(way: "undo" | "redo"): Promise<void> {
-    const isDone = await this.#edited[way]();
-    this.#tell(isDone ? way : `nothing to ${way}`);
+    try {
+      this.#tell((await this.#edited[way]()) ? way : `nothing to ${way}`);
+    } catch (error) {
+      this.#refuse(error);
+    }
   }
 
   #save(format: "pt2" | "fxg"): void {
@@ -124,7 +127,9 @@ export class Console {
     const { children } = this.#offers;
     const isOpen = !this.#offers.hidden;
     const by = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
-    if (by !== 0 && isOpen) this.#choose((this.#chosen + by + children.length) % children.length);
+    // Where none is chosen yet, up leads to the last one.
+    const from = by < 0 ? Math.max(0, this.#chosen) : this.#chosen;
+    if (by !== 0 && isOpen) this.#choose((from + by + children.length) % children.length);
     else if (by !== 0) this.#recall(by);
     else if (event.key === "Tab" && isOpen && !event.shiftKey) this.#accept(Math.max(0, this.#chosen));
     else if (event.key === "Enter" && this.#chosen >= 0) this.#accept(this.#chosen);

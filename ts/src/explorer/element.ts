@@ -22,7 +22,7 @@ import { showDetails } from "./panel.ts";
 import { linkOf, sideOfLink, stateOfLink } from "./permalink.ts";
 import { History } from "./history.ts";
 import { InputChoice, takeDropped } from "./inputChoice.ts";
-import { profileProgram, type ProgramRun, runProgram, runPrograms } from "./run.ts";
+import { exampleLeaves, exampleOf, profileProgram, type ProgramRun, runProgram, runPrograms } from "./run.ts";
 import { planGraph } from "./planGraph.ts";
 import { opening, sceneOf } from "./scene.ts";
 import { search } from "./search.ts";
@@ -186,7 +186,10 @@ export class TracefxGraph extends Base {
     const comparison = this.#comparison;
     const runs = comparison && runPrograms(programOf(comparison.before), programOf(comparison.after), inputs);
     const run = runs?.[comparison?.isAfter === true ? 1 : 0] ?? runProgram(programOf(model), inputs);
-    this.#lastRun = new LastRun(model, run, inputs);
+    // What is computed later is of the same inputs, which need not be those of the program that is shown.
+    const { before, after } = comparison ?? {};
+    const given = inputs ?? (before && after && exampleLeaves(exampleOf(programOf(before), programOf(after))));
+    this.#lastRun = new LastRun(model, run, given);
     if (this.#controls !== undefined) this.#controls.heat.hidden = false;
     this.#heat("nodes");
     let { told, found } = this.#lastRun.summary();
@@ -464,6 +467,7 @@ export class TracefxGraph extends Base {
     plan.ariaPressed = String(this.#planned !== undefined);
     edit.hidden = this.#planned !== undefined;
     if (edit.hidden) this.#controls.console.hidden = true;
+    edit.ariaPressed = String(!this.#controls.console.hidden);
     this.#inputs?.show();
     this.#controls.enable();
     this.#panel();
@@ -575,6 +579,7 @@ export class TracefxGraph extends Base {
     const planned = this.#planned;
     if (planned !== undefined) {
       await this.#show(planned.model, planned.comparison);
+      if (this.#model !== planned.model) return;
       this.#lastRun = planned.lastRun;
       this.#prepare();
       return;
@@ -617,7 +622,9 @@ export class TracefxGraph extends Base {
 
   /** Goes back or forth in the history; whether there was something. */
   async #travel(step: (now: Shown) => Shown | undefined): Promise<boolean> {
-    const state = step({ model: this.#opened("undo"), comparison: this.#comparison });
+    // A plan is no state of the program, which is shown again.
+    const now = this.#planned ?? { model: this.#opened("undo"), comparison: this.#comparison };
+    const state = step({ model: now.model, comparison: now.comparison });
     if (state === undefined) return false;
     ++this.#nOpened;
     await this.#show(state.model, state.comparison, true);

@@ -5,11 +5,10 @@
  */
 import { fxError } from "../base/errors.ts";
 import type { ExportedProgram } from "../export/exportedProgram.ts";
-import { flattenCall } from "../export/tree.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { button, choice, part } from "./dom.ts";
 import { chosenFiles } from "./files.ts";
-import { callOf } from "./run.ts";
+import { exampleLeaves } from "./run.ts";
 import {
   ACCEPTED,
   kindOfFile,
@@ -180,7 +179,11 @@ class InputRow {
         return valueOfText(this.#text.value, this.slot);
       case "file": {
         const from = this.#file;
-        if (from === undefined) return undefined;
+        if (from === undefined) {
+          throw fxError("InputCount", `no file is chosen for the input \`${this.slot.name}\``, {
+            help: "choose one, or let the input be random",
+          });
+        }
         if ("tensor" in from) return from.tensor;
         const pixels = this.#pixels.value as PixelScale;
         return await tensorOfFile(from.file, this.slot, { pixels, sampleRate: Number(this.#rate.value) });
@@ -205,11 +208,4 @@ class InputRow {
     this.#pixels.hidden = source !== "file" || kind !== "image";
     this.#rate.hidden = source !== "file" || kind !== "sound";
   }
-}
-
-/** The example inputs by the places of the inputs; undefined where there are none. */
-function exampleLeaves(program: ExportedProgram): unknown[] | undefined {
-  const { inSpec } = program.callSpec;
-  if (program.exampleInputs === null || inSpec === null) return undefined;
-  return flattenCall(callOf(program.exampleInputs), inSpec, { namedtupleFields: new Map() });
 }

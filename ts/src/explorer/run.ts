@@ -8,7 +8,7 @@ import { checkList } from "../base/given.ts";
 import { isObject } from "../base/objects.ts";
 import type { ExampleInputs, ExportedProgram } from "../export/exportedProgram.ts";
 import type { PlanReport } from "../export/programModule.ts";
-import { unflatten } from "../export/tree.ts";
+import { flattenCall, unflatten } from "../export/tree.ts";
 import { inputWrites } from "../export/inputWrites.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
 import type { Graph } from "../graph/graph.ts";
@@ -72,7 +72,7 @@ export function runPrograms(
   second: ExportedProgram,
   inputs?: readonly unknown[],
 ): [first: ProgramRun, second: ProgramRun] {
-  const call = (): unknown[] => exampleCall(first.exampleInputs === null ? second : first);
+  const call = (): unknown[] => exampleCall(exampleOf(first, second));
   return [recorded(first, inputs, call), recorded(second, inputs, call)];
 }
 
@@ -128,8 +128,20 @@ function exampleCall(program: ExportedProgram): unknown[] {
   });
 }
 
+/** Which of two programs has the example that both are run on. */
+export function exampleOf(first: ExportedProgram, second: ExportedProgram): ExportedProgram {
+  return first.exampleInputs === null ? second : first;
+}
+
+/** The example inputs by the places of the inputs; undefined where there are none. */
+export function exampleLeaves(program: ExportedProgram): unknown[] | undefined {
+  const { inSpec } = program.callSpec;
+  if (program.exampleInputs === null || inSpec === null) return undefined;
+  return flattenCall(callOf(program.exampleInputs), inSpec, { namedtupleFields: new Map() });
+}
+
 /** What a call is given: positional arguments, and one object of the others where there are any. */
-export function callOf([args, kwargs]: ExampleInputs): unknown[] {
+function callOf([args, kwargs]: ExampleInputs): unknown[] {
   return [...args, ...(Object.keys(kwargs).length > 0 ? [kwargs] : [])];
 }
 
