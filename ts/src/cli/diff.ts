@@ -23,7 +23,7 @@ export interface ProgramDiff {
   readonly isSame: boolean;
   /** Nodes, those of the graphs of branches and loops among them, in the order of the programs. */
   readonly graph: readonly DiffEntry[];
-  /** Inputs and outputs by place. */
+  /** Inputs and outputs by place. Outputs are told without the names of their nodes, which exports choose as they like. */
   readonly signature: readonly DiffEntry[];
   /** The ranges of symbols by place: exports name symbols as they like. */
   readonly constraints: readonly DiffEntry[];
@@ -96,8 +96,8 @@ function input({ kind, arg, target, persistent }: InputSpec): string {
   return `input ${arg.name}: ${kind}${target === undefined ? "" : ` ${target}`}${saved}${constantOf(arg)}`;
 }
 
-function output({ kind, arg, target }: OutputSpec): string {
-  return `output ${arg.name}: ${kind}${target === undefined ? "" : ` ${target}`}${constantOf(arg)}`;
+function output({ kind, arg, target }: OutputSpec, place: number): string {
+  return `output ${place}: ${kind}${target === undefined ? "" : ` ${target}`}${constantOf(arg)}`;
 }
 
 function constantOf(arg: InputSpec["arg"]): string {

@@ -76,6 +76,15 @@ test("nodes that one program alone has stand where it has them", async () => {
   expect(back.map((it) => Object.keys(it))).toEqual([["before"], ["before", "after"]]);
 });
 
+test("other names of nodes are no differences", async () => {
+  const before = await exported();
+  const gm = before.unlift();
+  for (const node of gm.graph.nodes) if (node.op === "call_function") node.name = `${node.name}_again`;
+  const after = before.relift(gm);
+  expect(after.graphSignature.userOutputs).toEqual(["relu_again"]);
+  expect(diffPrograms(before, after).isSame).toBe(true);
+});
+
 test("weights of other values, and of other shapes, are told by name", async () => {
   const [before, after] = [await exported(), await exported()];
   expect(diffPrograms(before, after).isSame).toBe(true);
