@@ -39,7 +39,9 @@ function inRepository(
 ) {
   const path = resolve(folder, part.text.replace(/#.*/, ""));
   if (!existsSync(path)) throw new Error(`${folder}: ${part.text} leads nowhere`);
-  if (/\.(png|svg)$/.test(path) || (path.endsWith(".md") && dirname(relative(ROOT, path)) in GROUPS)) return part;
+  // The repository's own README is no page: the site begins with that of docs.
+  const isPage = path.endsWith(".md") && relative(ROOT, dirname(path)) in GROUPS && path !== resolve(ROOT, "README.md");
+  if (isPage || /\.(png|svg)$/.test(path)) return part;
   // What has a place in the site is not copied into it.
   page.project.files.registerReflectionPath(path, page.project);
   return { kind: /** @type {const} */ ("text"), text: `${REPOSITORY}/${relative(ROOT, path)}` };
