@@ -32,8 +32,12 @@ export async function readNpz(file: ArrayBuffer | ArrayBufferView): Promise<Map<
     ? new Uint8Array(file.buffer as ArrayBuffer, file.byteOffset, file.byteLength)
     : new Uint8Array(file);
   const res = new Map<string, Tensor>();
-  for (const { name, method, stored, size, checksum } of zipMembers(bytes)) {
+  let taken = 0;
+  for (const { name, method, stored, nStored, size, checksum } of zipMembers(bytes)) {
     if (!name.endsWith(SUFFIX)) continue;
+    // A small file could have the same bytes unpacked tens of thousands of times.
+    taken += nStored;
+    if (taken > bytes.length) throw malformed("its entries overlap");
     if (method !== 0 && method !== DEFLATED) throw malformed(`\`${name}\` is compressed in an unknown way`);
     const data = method === 0 ? stored() : await inflated(stored(), size, name);
     if (data.length !== size) throw malformed(`\`${name}\` is not as long as the archive says`);

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { readNpz } from "../../src/export/npz.ts";
+import { zipOf } from "../../src/export/zip.ts";
 import { tensor, tensorFromBytes } from "../../src/tensor/construct.ts";
 import { readNpy, writeNpy } from "../../src/tensor/npy.ts";
 import { type Tensor, tensorBytes } from "../../src/tensor/tensor.ts";
@@ -99,5 +100,18 @@ describe("a .npz file", () => {
     bytes.writeUInt32LE(100, directory + 24);
     await expect(readNpz(bytes)).rejects.toThrow(/not as long as the archive says/);
     await expect(readNpz(new Uint8Array(30))).rejects.toThrow(/no directory/);
+  });
+
+  it("whose entries are the same bytes is refused", async () => {
+    const [many, one] = [writeNpy(tensor(new Float32Array(500))), writeNpy(tensor([1]))];
+    const archive = Buffer.from(zipOf(new Map(Object.entries({ "a.npy": many, "b.npy": one, "c.npy": one }))));
+    expect([...(await readNpz(archive)).keys()]).toEqual(["a", "b", "c"]);
+    const first = archive.indexOf(Buffer.from([0x50, 0x4b, 1, 2]));
+    // Checksum, sizes and place of the first, in entries of 46 bytes and a name of five.
+    for (const at of [first + 51, first + 102]) {
+      archive.copy(archive, at + 16, first + 16, first + 28);
+      archive.copy(archive, at + 42, first + 42, first + 46);
+    }
+    await expect(readNpz(archive)).rejects.toThrow(/its entries overlap/);
   });
 });
