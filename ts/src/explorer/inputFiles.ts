@@ -251,8 +251,9 @@ export function tensorOfText(text: string, slot: InputSlot): Tensor {
   const sizes = sizesOf(slot, "text");
   const { dtype } = slot.val as TensorMeta;
   const words = text.split(/[\s,;[\]]+/).filter((it) => it !== "");
-  const isNumbers = words.length > 0 && words.every((it) => /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(it));
-  const numbers = isNumbers ? words.map(Number) : [...new TextEncoder().encode(text)];
+  const pattern = DTYPES[dtype].kind === "float" ? FLOAT : NUMBER;
+  const isNumbers = words.length > 0 && words.every((it) => pattern.test(it));
+  const numbers = isNumbers ? words.map(numberOf) : [...new TextEncoder().encode(text)];
   const last = sizes.at(-1);
   const outer = sizes.slice(0, -1).map((it) => (it instanceof SymExpr ? 1 : Number(it)));
   const nOuter = outer.reduce((product, it) => product * it, 1);
@@ -262,6 +263,16 @@ export function tensorOfText(text: string, slot: InputSlot): Tensor {
   if (isNumbers && numbers.length > n) throw refused(slot, `${numbers.length} numbers are too many for it`);
   const elements = Float64Array.from({ length: n }, (_, at) => numbers[at] ?? 0);
   return tensorOf(elements, { dtype, shape: last === undefined ? [] : [...outer, length] });
+}
+
+const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+/** The same, and what Python calls the floats that are no finite numbers. */
+const FLOAT = new RegExp(`${NUMBER.source}|^[+-]?(?:inf|nan)$`, "i");
+
+function numberOf(word: string): number {
+  if (/nan$/i.test(word)) return Number.NaN;
+  if (!/inf$/i.test(word)) return Number(word);
+  return word.startsWith("-") ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
 }
 
 function sizesOf(slot: InputSlot, what: string): TensorMeta["sizes"] {

@@ -12,7 +12,8 @@ import { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
 
 /** Tokens: names with dots, numbers, texts, and signs. */
-const TOKEN = /\s*(?:([A-Za-z_][\w.]*)|([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|'([^']*)'|"([^"]*)"|([()[\],=]))/y;
+const TOKEN =
+  /\s*(?:([A-Za-z_][\w.]*)|([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|-inf\b)|'([^']*)'|"([^"]*)"|([()[\],=]))/y;
 
 interface Token {
   readonly kind: "name" | "number" | "text" | "sign" | "end";
@@ -189,6 +190,7 @@ class Parser {
 
 /** A number as Python reads it: one with a point or an exponent is a float. */
 function numberOf(text: string): ArgInput {
+  if (text === "-inf") return Number.NEGATIVE_INFINITY;
   const number = Number(text);
   return /[.eE]/.test(text) && Number.isInteger(number) ? new Float(number) : number;
 }

@@ -151,6 +151,7 @@ describe("text of patterns", () => {
       Number.POSITIVE_INFINITY,
     ]);
     expect(parseArgument("0.5", () => undefined)).toBe(0.5);
+    expect(parseArgument("-inf", () => undefined)).toBe(Number.NEGATIVE_INFINITY);
     for (const text of ["", "[1", "1 2", "f(", "(1)", "a.b"])
       expect(() => parseArgument(text, () => undefined)).toThrow(/at character/);
   });

@@ -167,6 +167,9 @@ describe("a text", () => {
       [3.5, 10],
     ]);
     expect((valueOfText("7 8 9", slot([1, S], "int64")) as Tensor).shape).toEqual([1, 3]);
+    const floats = (valueOfText("nan -inf 1", slot([3])) as Tensor).toFloat32Array();
+    expect([...floats]).toEqual([Number.NaN, Number.NEGATIVE_INFINITY, 1]);
+    expect((valueOfText("nan", slot([3], "int64")) as Tensor).toArray()).toEqual([110, 97, 110]);
     expect(() => valueOfText("1 2 3", slot([2]))).toThrow(/3 numbers are too many/);
     expect(valueOfText("2.5", { ...slot([]), val: 1.5 })).toBe(2.5);
     expect(() => valueOfText("two", { ...slot([]), val: 1.5 })).toThrow(/is a number/);
