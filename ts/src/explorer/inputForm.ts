@@ -35,6 +35,8 @@ const SOURCES: Readonly<Record<Source, string>> = {
 export class InputForm {
   readonly #form: HTMLFormElement;
   readonly #program: ExportedProgram;
+  /** All inputs, by whose places files may name them; those that are constants have no row. */
+  readonly #slots: readonly InputSlot[];
   readonly #rows: readonly InputRow[];
 
   /** Fills a form with a row for each input. Problems of files that are chosen are told to `fail`. */
@@ -42,8 +44,8 @@ export class InputForm {
     this.#form = form;
     this.#program = program;
     const examples = exampleLeaves(program);
-    const slots = inputSlots(program);
-    this.#rows = slots.flatMap((slot, at) =>
+    this.#slots = inputSlots(program);
+    this.#rows = this.#slots.flatMap((slot, at) =>
       slot.constant === undefined ? [new InputRow(slot, at, examples?.[at])] : [],
     );
     for (const row of this.#rows) {
@@ -73,8 +75,7 @@ export class InputForm {
       if (kindOfFile(file) === "arrays") {
         const tensors = await tensorsOfFile(file);
         const [only] = tensors.values();
-        const slots = this.#rows.map((it) => it.slot);
-        const found = inputsAmong(slots, tensors);
+        const found = inputsAmong(this.#slots, tensors);
         const isForOne = found.size === 0 && tensors.size === 1 && only !== undefined;
         const target = isForOne ? (row ?? this.#free()) : undefined;
         if (target !== undefined && only !== undefined) target.give({ name: file.name, tensor: only });
@@ -84,7 +85,7 @@ export class InputForm {
         }
         if (found.size === 0 && target === undefined) {
           throw fxError("InputCount", `${file.name} has ${[...tensors.keys()].join(", ")}, which are no inputs`, {
-            help: `the inputs are ${slots.map((it) => it.name).join(", ")}`,
+            help: `the inputs are ${this.#rows.map((it) => it.slot.name).join(", ")}`,
           });
         }
         continue;
