@@ -27,7 +27,7 @@ export function kindOfFile({ name, type }: Pick<File, "name" | "type">): FileKin
   if (type.startsWith("image/")) return "image";
   if (type.startsWith("audio/")) return "sound";
   if (type.startsWith("text/") || ending === "txt") return "text";
-  throw fxError("InputValue", `${name} is no file that inputs are made of`, {
+  throw fxError("InputType", `${name} is no file that inputs are made of`, {
     help: "choose .npy, .npz, .safetensors, .txt, an image or a sound",
   });
 }
@@ -73,7 +73,7 @@ export async function tensorOfFile(file: File, slot: InputSlot, settings: FileSe
     case "sound":
       return tensorOfSound(await decodedSound(file, settings.sampleRate), slot);
     case "arrays":
-      throw fxError("InputValue", `${file.name} has several tensors`, { help: "they are taken by their names" });
+      throw fxError("InputType", `${file.name} has several tensors`, { help: "they are taken by their names" });
   }
   return kind satisfies never;
 }
@@ -185,7 +185,7 @@ function scaled(byte: number, channels: number, channel: number, scale: PixelSca
 async function decodedImage(file: Blob, { height, width }: ImagePlace): Promise<Pixels> {
   const image = await createImageBitmap(file, { colorSpaceConversion: "none", premultiplyAlpha: "none" }).catch(
     (error: unknown) => {
-      throw fxError("InputValue", "the image cannot be decoded", { cause: error, help: "try PNG or JPEG" });
+      throw fxError("InputType", "the image cannot be decoded", { cause: error, help: "try PNG or JPEG" });
     },
   );
   const [toWidth, toHeight] = [width ?? image.width, height ?? image.height];
@@ -206,7 +206,7 @@ export type Sound = readonly Float32Array[];
 async function decodedSound(file: Blob, sampleRate: number): Promise<Sound> {
   const context = new OfflineAudioContext(1, 1, sampleRate);
   const decoded = await context.decodeAudioData(await file.arrayBuffer()).catch((error: unknown) => {
-    throw fxError("InputValue", "the sound cannot be decoded", { cause: error, help: "try WAV" });
+    throw fxError("InputType", "the sound cannot be decoded", { cause: error, help: "try WAV" });
   });
   return Array.from({ length: decoded.numberOfChannels }, (_, at) => decoded.getChannelData(at));
 }
@@ -240,7 +240,7 @@ export function valueOfText(text: string, slot: InputSlot): unknown {
   if (slot.val instanceof TensorMeta) return tensorOfText(text, slot);
   const number = Number(text);
   if (text.trim() !== "" && Number.isFinite(number)) return number;
-  throw fxError("InputValue", `the input \`${slot.name}\` is a number, and not ${JSON.stringify(text)}`);
+  throw fxError("InputType", `the input \`${slot.name}\` is a number, and not ${JSON.stringify(text)}`);
 }
 
 /**
