@@ -46,7 +46,12 @@ export function showDetails(panel: HTMLElement, model: GraphModel, item: number,
     const what = model.items[item]?.title ?? "";
     if (typeof elements !== "function") section.append(...imageOf(elements, what));
     else {
-      const show = button("Run again for the image", () => show.replaceWith(...imageOf(elements(), what)));
+      const show = button("Run again for the image", () => {
+        const [view] = imageOf(elements(), what);
+        show.replaceWith(...(view === undefined ? [] : [view]));
+        // The button that had the keyboard is gone.
+        (view?.querySelector("canvas") ?? panel).focus();
+      });
       section.append(show);
     }
     parts.splice(1, 0, section);
