@@ -187,8 +187,8 @@ export class TracefxGraph extends Base {
     const runs = comparison && runPrograms(programOf(comparison.before), programOf(comparison.after), inputs);
     const run = runs?.[comparison?.isAfter === true ? 1 : 0] ?? runProgram(programOf(model), inputs);
     // What is computed later is of the same inputs, which need not be those of the program that is shown.
-    const { before, after } = comparison ?? {};
-    const given = inputs ?? (before && after && exampleLeaves(exampleOf(programOf(before), programOf(after))));
+    const pair = comparison && exampleOf(programOf(comparison.before), programOf(comparison.after));
+    const given = inputs ?? (pair && exampleLeaves(pair));
     this.#lastRun = new LastRun(model, run, given);
     if (this.#controls !== undefined) this.#controls.heat.hidden = false;
     this.#heat("nodes");

@@ -23,6 +23,8 @@ beforeAll(async () => {
 
 const names = ({ graph }: { readonly graph: ExportedProgram["graph"] }) => graph.nodes.map(({ name }) => name);
 const targets = ({ graph }: { readonly graph: ExportedProgram["graph"] }) => graph.nodes.map(({ target }) => target);
+const sizes = ({ graph }: ExportedProgram) =>
+  graph.nodes.filter(({ op }) => op === "call_function").map((node) => spell(node));
 const resolve = (name: string) => `torch.ops.aten.${name}.default`;
 
 /** What the program gives for its example. */
@@ -83,8 +85,6 @@ describe("a command", () => {
 
   it("that changes sizes changes those of what is computed from them, or is refused by it", async () => {
     const program = await open("digits_cnn");
-    const sizes = ({ graph }: ExportedProgram) =>
-      graph.nodes.filter(({ op }) => op === "call_function").map((node) => spell(node));
     const mean = runCommand("replace relu(x) with mean.dim(x, [0], True)", program).source as ExportedProgram;
     expect(sizes(program).at(-1)).toMatch(/^f32\[s\d+, 10\]$/);
     expect(sizes(mean).at(-1)).toBe("f32[1, 10]");

@@ -30,6 +30,13 @@ const told = (read: Tensor): Told => ({
   elements: Buffer.from(tensorBytes(read)).toString("base64"),
 });
 
+const withShape = (text: string) => {
+  const header = `{'descr': '<f4', 'fortran_order': True, 'shape': (${text}`;
+  const file = Buffer.from(`\u0093NUMPY\u0002\u0000\0\0\0\0${header}`, "latin1");
+  file.writeUInt32LE(header.length, 8);
+  return file;
+};
+
 describe("a .npy file", () => {
   it.each(Object.entries(arrays))("of NumPy is read: %s", (_, { file, ...wanted }) => {
     expect(told(readNpy(decoded(file)))).toEqual(wanted);
@@ -62,12 +69,6 @@ describe("a .npy file", () => {
   });
 
   it("with a header of spaces, or of dimensions that no array has, is refused at once", () => {
-    const withShape = (text: string) => {
-      const header = `{'descr': '<f4', 'fortran_order': True, 'shape': (${text}`;
-      const file = Buffer.from(`\u0093NUMPY\u0002\u0000\0\0\0\0${header}`, "latin1");
-      file.writeUInt32LE(header.length, 8);
-      return file;
-    };
     expect(() => readNpy(withShape(`3,)${" ".repeat(1_000_000)}`))).toThrow(/the header is not one of NumPy/);
     expect(() => readNpy(withShape(`0,${"1,".repeat(64)})}`))).toThrow(/65 dimensions, and 64 are the most/);
     expect(readNpy(withShape(`0,${"1,".repeat(63)})}`)).shape.length).toBe(64);
