@@ -39,21 +39,6 @@ export function materializeSymints(graph: Graph, values: readonly SymInt[]): (No
   });
 }
 
-/**
- * The same at the insert point for conditions that follow from sizes of inputs alone; undefined for the other ones, and for those that no
- * function computes.
- */
-export function materializeOfInputs(graph: Graph, values: readonly SymExpr[]): (Node | undefined)[] {
-  const materializer = new Materializer(graph, true);
-  return values.map((value) => {
-    const expression = parseExpression(value);
-    const made = materializer.canMake(expression) ? materializer.make(expression) : undefined;
-    if (typeof made !== "object") return undefined;
-    noteValue(made, value);
-    return made;
-  });
-}
-
 /** Where the value of a symbol comes from. */
 type Source =
   | { readonly kind: "value"; readonly node: Node }
@@ -124,21 +109,13 @@ class Materializer {
   /** What was made, by the text of its expression. */
   readonly #made = new Map<string, Node | number>();
 
-  constructor(graph: Graph, ofInputsOnly = false) {
+  constructor(graph: Graph) {
     this.#graph = graph;
     const nodes = [...graph.nodes];
     const inputs = nodes.filter((it) => it.op === "placeholder");
     // An input has its sizes whatever happens; other nodes only give what no input has.
     for (const isPlain of [true, false]) for (const node of inputs) this.#note(node, isPlain);
-    if (ofInputsOnly) return;
     for (const node of nodes) if (node.op !== "placeholder") this.#note(node, false);
-  }
-
-  /** Whether nodes give all symbols, and functions compute what is made of them. */
-  canMake(expression: Expression): boolean {
-    if (expression.kind === "number") return Number.isSafeInteger(Number(expression.text));
-    if (expression.kind === "symbol") return this.#sources.has(expression.name);
-    return FUNCTIONS.has(expression.name) && expression.args.every((it) => this.canMake(it));
   }
 
   make(expression: Expression): Node | number {

@@ -18,13 +18,8 @@ import {
   type RuntimeAssertCall,
 } from "../../../bindings/passes.ts";
 import { fxError } from "../base/errors.ts";
-import { EngineShapes } from "../engine/shapes.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
-import type { Graph } from "../graph/graph.ts";
-import type { Node } from "../graph/node.ts";
-import { materializeOfInputs } from "../graph/symints.ts";
 import { type NamedTarget, targetOf } from "../graph/target.ts";
-import { SymExpr } from "../graph/val.ts";
 import { runPass } from "./bridge.ts";
 import { checkGraphModule } from "./checks.ts";
 import { checkOptions } from "../base/given.ts";
@@ -230,28 +225,7 @@ export function insertDeferredRuntimeAsserts(
 ): InsertedAsserts {
   checkOptions("insertDeferredRuntimeAsserts", known, RUNTIME_ASSERT_CALL);
   const call = { options: known, notes: true };
-  const { answer } = runPass<InsertedAsserts, GraphModule>(graphModule, "insert_deferred_runtime_asserts", call);
-  return answer.skipped.length === 0 ? answer : assertOfInputs(graphModule.graph, answer);
-}
-
-/** Asserts of what was skipped that which follows from sizes of inputs that are no symbols by themselves, or that only data tells. */
-function assertOfInputs(graph: Graph, { modified, skipped }: InsertedAsserts): InsertedAsserts {
-  using shapes = new EngineShapes([], []);
-  // The engine reads expressions as they are shown.
-  const conditions = shapes.replace(skipped.map((it) => new SymExpr(it))) as SymExpr[];
-  const first = [...graph.nodes].find((it) => it.op !== "placeholder") as Node;
-  const left = graph.insertingBefore(first, () => {
-    const made = materializeOfInputs(graph, conditions);
-    return skipped.filter((text, at) => {
-      const node = made[at];
-      if (node === undefined) return true;
-      const message = `Runtime assertion failed for expression ${text} on node '${node.name}'`;
-      const assertion = graph.callFunction("torch.ops.aten._assert_scalar.default", [node, message]);
-      assertion.meta.set("val", null);
-      return false;
-    });
-  });
-  return { modified: modified || left.length < skipped.length, skipped: left };
+  return runPass<InsertedAsserts, GraphModule>(graphModule, "insert_deferred_runtime_asserts", call).answer;
 }
 
 /**
