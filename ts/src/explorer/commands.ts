@@ -112,9 +112,15 @@ export const COMMANDS: readonly Command[] = [
     offers: (words, source) => (words.length > 0 ? [] : namesOf(source)),
     run: (rest, source) => {
       const [name, to] = wordsOf(rest, 2, "rename NODE NAME");
-      return edit(source, `${name} is ${to}`, (gm) => {
-        nodeOf(gm, name).name = to;
+      const before = new Set(namesOf(source));
+      const edited = edit(source, "", (gm) => {
+        const node = nodeOf(gm, name);
+        if (node.op === "output") throw fxError("InvalidOption", "the output has no name that anything shows");
+        node.name = to;
       });
+      // A text that is no name, or one that is taken, is made a name.
+      const now = namesOf(edited.source).find((it) => !before.has(it)) ?? name;
+      return { ...edited, told: `${name} is ${now}` };
     },
   },
   {

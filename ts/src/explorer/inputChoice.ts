@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { fxError } from "../base/errors.ts";
 import { ExportedProgram } from "../export/exportedProgram.ts";
 import type { Controls } from "./controls.ts";
 import type { InputForm } from "./inputForm.ts";
@@ -38,7 +39,13 @@ export class InputChoice {
   /** Takes files as inputs. */
   async take(files: readonly File[]): Promise<void> {
     this.#controls.inputs.value = "given";
-    await (await this.#open())?.take(files);
+    const form = await this.#open();
+    if (form === undefined) {
+      throw fxError("InvalidOption", "files are inputs of a program, and none is shown", {
+        help: "open a program; of one whose plan is shown, press Plan again",
+      });
+    }
+    await form.take(files);
   }
 
   /** The inputs that are chosen; undefined where something else was opened meanwhile. */

@@ -153,7 +153,11 @@ class Sizes {
     if (value.dtype === val.dtype) return value;
     const [from, to] = [kindOf(value.dtype), kindOf(val.dtype)];
     if (from !== to) throw refusal("InputType", slot, `\`${name}\` got ${value.dtype}`);
-    return value.to(val.dtype);
+    const fitted = value.to(val.dtype);
+    if (to === "whole" && !haveSameNumbers(fitted, value)) {
+      throw refusal("InputType", slot, `a number of it does not fit into ${val.dtype}`);
+    }
+    return fitted;
   }
 
   #take(slot: InputSlot, size: SymInt, given: number, told: string): void {
@@ -194,6 +198,13 @@ function shapeText({ dtype, shape }: Tensor): string {
 function kindOf(dtype: DType): string {
   const { kind } = DTYPES[dtype];
   return kind === "float" || kind === "complex" ? kind : "whole";
+}
+
+/** Whether two tensors of one shape hold the same whole numbers. */
+function haveSameNumbers(first: Tensor, second: Tensor): boolean {
+  const [left, right] = [first.data, second.data];
+  for (const [at, it] of left.entries()) if (BigInt(it) !== BigInt(right[at] as number | bigint)) return false;
+  return true;
 }
 
 function randomValue({ name, val }: InputSlot, sizes: Sizes, random: Random): unknown {

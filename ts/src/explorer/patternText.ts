@@ -158,19 +158,19 @@ class Parser {
 
   /** Values up to a bracket, those with names apart. */
   #list(end: ")" | "]"): { readonly args: ArgInput[]; readonly kwargs: Record<string, ArgInput> } {
-    const [args, kwargs]: [ArgInput[], Record<string, ArgInput>] = [[], {}];
+    const [args, kwargs]: [ArgInput[], [string, ArgInput][]] = [[], []];
     while (!this.#takes(end)) {
       const [{ kind, text: name }, sign] = [this.#tokens[this.#at] as Token, this.#tokens[this.#at + 1]];
       const isNamed = end === ")" && kind === "name" && sign?.text === "=";
       if (isNamed) this.#at += 2;
       const value = this.#value();
-      if (isNamed) kwargs[name] = value;
+      if (isNamed) kwargs.push([name, value]);
       else args.push(value);
       if (this.#takes(end)) break;
       const { text, at } = this.#next();
       if (text !== ",") throw refusal(this.#text, at, `expected a comma or ${end}`);
     }
-    return { args, kwargs };
+    return { args, kwargs: Object.fromEntries(kwargs) };
   }
 
   #next(): Token {

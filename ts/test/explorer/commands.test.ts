@@ -73,6 +73,8 @@ describe("a command", () => {
     const program = await open("digits_cnn");
     const renamed = runCommand("rename relu first", program).source;
     expect(names(renamed)).toContain("first");
+    expect(runCommand("rename relu a-b", program).told).toBe("relu is a_b");
+    expect(() => runCommand("rename output a", program)).toThrow(/the output has no name/);
     expect(names(program)).toContain("relu");
     const bypassed = runCommand("uses dropout by flatten", program).source;
     expect(names(runCommand("erase dropout", bypassed).source)).not.toContain("dropout");

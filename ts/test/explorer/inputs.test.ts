@@ -87,6 +87,11 @@ describe("inputs", () => {
       "in another input, and 3 in this one",
     ],
     ["another kind of numbers", () => ({ ids: tensor([0.5, 1.5]) }), "got float32"],
+    [
+      "a number that the dtype does not have",
+      () => ({ ids: tensor([2n ** 63n, 0n], { dtype: "uint64" }) }),
+      "does not fit into int64",
+    ],
     ["a name that no input has", () => ({ z: tensor([1]) }), "has no input `z`"],
   ])("with %s are refused", async (_, given, why) => {
     expect((await refusal(() => filledInputs(program(), new Map(Object.entries(given()))))).message).toContain(why);
