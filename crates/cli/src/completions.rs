@@ -552,7 +552,7 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 '--inputs=[the inputs\: in0, in1… by position, or the names that inspect shows]:FILE:_files' \
 '--outputs=[where the outputs go, as out0, out1…]:FILE:_files' \
-'--repeat=[runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench runs for a second where it is not given]:N:_default' \
+'--repeat=[runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it]:N:_default' \
 '--mode=[plan, the default\: steps, memory and constant weights are made ready in the first run; or interpret, node by node]:MODE:(plan interpret)' \
 '--precision=[fast, the default\: a plan may change the last bits of results; or strict\: it gives what interpret gives]:PRECISION:(fast strict)' \
 '--device=[cpu, the default; or gpu, for the native command\: what has no shader runs on the CPU]:DEVICE:(cpu gpu)' \
@@ -582,7 +582,7 @@ _arguments "${_arguments_options[@]}" : \
 (profile)
 _arguments "${_arguments_options[@]}" : \
 '--inputs=[the inputs\: in0, in1… by position, or the names that inspect shows]:FILE:_files' \
-'--repeat=[runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench runs for a second where it is not given]:N:_default' \
+'--repeat=[runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it]:N:_default' \
 '--precision=[fast, the default\: a plan may change the last bits of results; or strict\: it gives what interpret gives]:PRECISION:(fast strict)' \
 '--device=[cpu, the default; or gpu, for the native command\: what has no shader runs on the CPU]:DEVICE:(cpu gpu)' \
 '--trace=[where the steps go in Chrome'\''s trace format, which chrome\://tracing and Perfetto open]:FILE:_files' \
@@ -677,7 +677,7 @@ _arguments "${_arguments_options[@]}" : \
 (bench)
 _arguments "${_arguments_options[@]}" : \
 '--inputs=[the inputs\: in0, in1… by position, or the names that inspect shows]:FILE:_files' \
-'--repeat=[runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench runs for a second where it is not given]:N:_default' \
+'--repeat=[runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it]:N:_default' \
 '--threads=[the most threads of a run, natively; as many as the process may use, where it is not given]:N:_default' \
 '--precision=[fast, the default\: a plan may change the last bits of results; or strict\: it gives what interpret gives]:PRECISION:(fast strict)' \
 '--device=[cpu, the default; or gpu, for the native command\: what has no shader runs on the CPU]:DEVICE:(cpu gpu)' \
@@ -858,7 +858,7 @@ complete -c tracefx -n "__fish_tracefx_using_subcommand inspect" -s h -l help -d
 complete -c tracefx -n "__fish_tracefx_using_subcommand inspect" -s V -l version -d 'shows the version'
 complete -c tracefx -n "__fish_tracefx_using_subcommand run" -l inputs -d 'the inputs: in0, in1… by position, or the names that inspect shows' -r -F
 complete -c tracefx -n "__fish_tracefx_using_subcommand run" -l outputs -d 'where the outputs go, as out0, out1…' -r -F
-complete -c tracefx -n "__fish_tracefx_using_subcommand run" -l repeat -d 'runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench runs for a second where it is not given' -r
+complete -c tracefx -n "__fish_tracefx_using_subcommand run" -l repeat -d 'runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand run" -l mode -d 'plan, the default: steps, memory and constant weights are made ready in the first run; or interpret, node by node' -r -f -a "plan\t''
 interpret\t''"
 complete -c tracefx -n "__fish_tracefx_using_subcommand run" -l precision -d 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives' -r -f -a "fast\t''
@@ -879,7 +879,7 @@ complete -c tracefx -n "__fish_tracefx_using_subcommand explain" -l json -d 'pri
 complete -c tracefx -n "__fish_tracefx_using_subcommand explain" -s h -l help -d 'shows this'
 complete -c tracefx -n "__fish_tracefx_using_subcommand explain" -s V -l version -d 'shows the version'
 complete -c tracefx -n "__fish_tracefx_using_subcommand profile" -l inputs -d 'the inputs: in0, in1… by position, or the names that inspect shows' -r -F
-complete -c tracefx -n "__fish_tracefx_using_subcommand profile" -l repeat -d 'runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench runs for a second where it is not given' -r
+complete -c tracefx -n "__fish_tracefx_using_subcommand profile" -l repeat -d 'runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand profile" -l precision -d 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives' -r -f -a "fast\t''
 strict\t''"
 complete -c tracefx -n "__fish_tracefx_using_subcommand profile" -l device -d 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU' -r -f -a "cpu\t''
@@ -924,7 +924,7 @@ complete -c tracefx -n "__fish_tracefx_using_subcommand diff" -l json -d 'prints
 complete -c tracefx -n "__fish_tracefx_using_subcommand diff" -s h -l help -d 'shows this'
 complete -c tracefx -n "__fish_tracefx_using_subcommand diff" -s V -l version -d 'shows the version'
 complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l inputs -d 'the inputs: in0, in1… by position, or the names that inspect shows' -r -F
-complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l repeat -d 'runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench runs for a second where it is not given' -r
+complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l repeat -d 'runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l threads -d 'the most threads of a run, natively; as many as the process may use, where it is not given' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l precision -d 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives' -r -f -a "fast\t''
 strict\t''"
@@ -1001,7 +1001,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
         'tracefx;run' {
             [CompletionResult]::new('--inputs', '--inputs', [CompletionResultType]::ParameterName, 'the inputs: in0, in1… by position, or the names that inspect shows')
             [CompletionResult]::new('--outputs', '--outputs', [CompletionResultType]::ParameterName, 'where the outputs go, as out0, out1…')
-            [CompletionResult]::new('--repeat', '--repeat', [CompletionResultType]::ParameterName, 'runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench runs for a second where it is not given')
+            [CompletionResult]::new('--repeat', '--repeat', [CompletionResultType]::ParameterName, 'runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it')
             [CompletionResult]::new('--mode', '--mode', [CompletionResultType]::ParameterName, 'plan, the default: steps, memory and constant weights are made ready in the first run; or interpret, node by node')
             [CompletionResult]::new('--precision', '--precision', [CompletionResultType]::ParameterName, 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives')
             [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU')
@@ -1027,7 +1027,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
         }
         'tracefx;profile' {
             [CompletionResult]::new('--inputs', '--inputs', [CompletionResultType]::ParameterName, 'the inputs: in0, in1… by position, or the names that inspect shows')
-            [CompletionResult]::new('--repeat', '--repeat', [CompletionResultType]::ParameterName, 'runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench runs for a second where it is not given')
+            [CompletionResult]::new('--repeat', '--repeat', [CompletionResultType]::ParameterName, 'runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it')
             [CompletionResult]::new('--precision', '--precision', [CompletionResultType]::ParameterName, 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives')
             [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU')
             [CompletionResult]::new('--trace', '--trace', [CompletionResultType]::ParameterName, 'where the steps go in Chrome''s trace format, which chrome://tracing and Perfetto open')
@@ -1102,7 +1102,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
         }
         'tracefx;bench' {
             [CompletionResult]::new('--inputs', '--inputs', [CompletionResultType]::ParameterName, 'the inputs: in0, in1… by position, or the names that inspect shows')
-            [CompletionResult]::new('--repeat', '--repeat', [CompletionResultType]::ParameterName, 'runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench runs for a second where it is not given')
+            [CompletionResult]::new('--repeat', '--repeat', [CompletionResultType]::ParameterName, 'runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it')
             [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'the most threads of a run, natively; as many as the process may use, where it is not given')
             [CompletionResult]::new('--precision', '--precision', [CompletionResultType]::ParameterName, 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives')
             [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU')

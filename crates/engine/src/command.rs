@@ -170,7 +170,7 @@ pub const OPTIONS: &[CommandOption] = &[
         name: "repeat",
         value: Some("N"),
         is_repeated: false,
-        about: "runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench runs for a second where it is not given",
+        about: "runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it",
     },
     CommandOption {
         name: "threads",

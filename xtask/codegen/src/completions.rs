@@ -9,10 +9,26 @@ use std::fmt::Write;
 use tracefx_engine::command::{ABOUT, CommandOption, DEVICES, GENERAL, OPTIONS, SHELLS, VERBS, Verb};
 use tracefx_engine::{Mode, Precision};
 
+/// The most characters of a literal, each of which may be written as two.
+const MAX_PIECE: usize = 90;
+
 /// `bindings/completions.ts`.
 pub(super) fn typescript() -> String {
-    let scripts = SHELLS.iter().map(|it| format!("  {it}: {},\n", quoted(&script(it)))).collect::<String>();
+    let scripts =
+        SHELLS.iter().map(|it| format!("  {it}: [\n{}  ].join(\"\"),\n", pieces(&script(it)))).collect::<String>();
     format!("/** What completes the command, by shell. */\nexport const COMPLETIONS = {{\n{scripts}}} as const;\n")
+}
+
+/// A text as string literals of one line each, of which long lines of it take several.
+fn pieces(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.split_inclusive('\n') {
+        let chars: Vec<char> = line.chars().collect();
+        for piece in chars.chunks(MAX_PIECE) {
+            writeln!(out, "    {},", quoted(&piece.iter().collect::<String>())).expect("writing to a string succeeds");
+        }
+    }
+    out
 }
 
 /// `crates/cli/src/completions.rs`.
