@@ -5,7 +5,7 @@
  */
 import { fxError } from "../base/errors.ts";
 import { SymbolicNumber } from "../base/symbolic.ts";
-import { summands } from "../functions/checks.ts";
+import { summands } from "../functions/sequences.ts";
 
 /** Calls a function of numbers, by its qualified name. */
 type Compute = (target: string, args: readonly unknown[]) => unknown;

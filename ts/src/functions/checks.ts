@@ -5,6 +5,7 @@
  */
 import { fxError } from "../base/errors.ts";
 import { truthOf } from "./richCompare.ts";
+import { summands } from "./sequences.ts";
 import { float, int, max, min, sum } from "./builtins.ts";
 import { sqrt } from "./math.ts";
 import { SymbolicNumber } from "../base/symbolic.ts";
@@ -103,12 +104,6 @@ export const symMin = defineFunction("torch.sym_min", (a: unknown, b: unknown) =
 export const symSum = defineFunction("torch.sym_sum", (...args: readonly unknown[]) => sum(summands(args)), {
   signature: "(*args)",
 });
-
-/** What `torch.sym_sum` sums. */
-export function summands(args: readonly unknown[]): readonly unknown[] {
-  const [first] = args;
-  return args.length === 1 && Array.isArray(first) ? first : args;
-}
 
 /**
  * One of two values, as a condition says.

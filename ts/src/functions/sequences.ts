@@ -168,3 +168,9 @@ function position(key: unknown, length: number, what: string): number {
 function missingKey(key: unknown): FxError {
   return fxError("IndexOutOfRange", `the dict has no key ${JSON.stringify(key)}`);
 }
+
+/** What `torch.sym_sum` sums. */
+export function summands(args: readonly unknown[]): readonly unknown[] {
+  const [first] = args;
+  return args.length === 1 && Array.isArray(first) ? first : args;
+}
