@@ -12,6 +12,8 @@ import { crc32 } from "../wire/crc32.ts";
 import { zipMembers } from "./zip.ts";
 
 const SUFFIX = ".npy";
+/** The method of an entry that is compressed as `numpy.savez_compressed` does it. */
+const DEFLATED = 8;
 
 /**
  * Reads the arrays of a `.npz` file by name, as `numpy.savez` and `numpy.savez_compressed` write them; arrays without a name are
@@ -49,9 +51,7 @@ export async function readNpz(file: ArrayBuffer | ArrayBufferView): Promise<Map<
   return res;
 }
 
-const DEFLATED = 8;
-
-/** What was compressed; it is given up when it is more than the archive says. */
+/** What was compressed, or the beginning of it where that is more than the archive says: its length tells. */
 async function inflated(stored: Bytes, size: number, name: string): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];
   let n = 0;
@@ -68,7 +68,6 @@ async function inflated(stored: Bytes, size: number, name: string): Promise<Uint
   } catch (error) {
     throw malformed(`\`${name}\` cannot be unpacked`, error);
   }
-  if (n !== size) throw malformed(`\`${name}\` is not as long as the archive says`);
   const res = new Uint8Array(n);
   let at = 0;
   for (const it of parts) {
