@@ -48,7 +48,15 @@ test("bench times the plan and the interpreter", async () => {
 
 test.each(SHELLS)("completions of %s know every verb and option", async (shell) => {
   const script = await printed("completions", shell);
-  for (const { name } of [...VERBS, ...OPTIONS]) expect(script).toContain(name);
+  // How the script of the shell spells them: the words alone stand in the texts about others, too.
+  const spelled = {
+    bash: (name: string) => `tracefx,${name})`,
+    zsh: (name: string) => `(${name})`,
+    fish: (name: string) => `-a "${name}"`,
+    powershell: (name: string) => `'tracefx;${name}'`,
+  }[shell];
+  for (const { name } of VERBS) expect(script).toContain(spelled(name));
+  for (const { name } of OPTIONS) expect(script).toContain(shell === "fish" ? `-l ${name}` : `--${name}`);
 });
 
 test("where errors go to a file, no progress is told", async () => {
