@@ -2,10 +2,10 @@
 
 use crate::{ExportedProgram, InputChecker};
 use serde_json::{Value as Json, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_exec::propagate_node;
-use tracefx_ir::{Arg, Graph, Node, NodeId, Opcode, Str, TensorMeta, Val};
+use tracefx_ir::{Arg, Graph, GraphModule, Node, NodeId, Opcode, Str, TensorMeta, Val};
 use tracefx_ops::{Propagation, Registry, Symbols, Value};
 use tracefx_sym::{Expr, Parser, ShapeEnv, SymBool, SymInt, Symbol, SymbolKind, ValueRange};
 use tracefx_types::{TranslationValidator, bisect};
@@ -97,6 +97,39 @@ fn add(guards: &mut Vec<ProgramGuard>, expr: SymBool, node: Option<&Str>) {
 }
 
 impl ExportedProgram {
+    /// The ranges of the symbols.
+    fn shape_env(&self) -> Result<ShapeEnv> {
+        let mut env = ShapeEnv::new();
+        let mut parser = Parser::default();
+        for (symbol, range) in &self.range_constraints {
+            if parser.parse(symbol.name())?.as_int().is_some_and(|it| it.as_symbol().is_some()) {
+                env.constrain(symbol, *range).map_err(|it| Diagnostic::new(Code::GraphInvalid, it.to_string()))?;
+            }
+        }
+        Ok(env)
+    }
+
+    /// What is known of the symbols, where the values of all nodes are computed anew.
+    pub(crate) fn symbols(&self) -> Result<Symbols> {
+        Ok(Symbols::new(self.shape_env()?))
+    }
+
+    /// What is known of the symbols, where single nodes are computed from what is noted of the others: a new symbol has a
+    /// number behind those of the notes.
+    ///
+    /// # Errors
+    /// `GraphInvalid` where range constraints contradict each other; else what a [`Parser`] refuses.
+    pub fn noted_symbols(&self) -> Result<Symbols> {
+        let mut env = self.shape_env()?;
+        let mut known = BTreeSet::new();
+        self.module.modules().into_iter().for_each(|(_, it)| note_symbols(it, &mut known));
+        for symbol in known.iter().filter(|it| matches!(it.kind(), SymbolKind::Unbacked | SymbolKind::UnbackedFloat)) {
+            // A range without bounds contradicts nothing.
+            drop(env.constrain(symbol, ValueRange::UNBOUNDED));
+        }
+        Ok(Symbols::new(env))
+    }
+
     /// What is checked and said of sizes. It takes time linear in the graph.
     ///
     /// # Errors
@@ -105,16 +138,13 @@ impl ExportedProgram {
         let checker = InputChecker::new(self)?;
         let inputs = checker.symbols();
         let mut res = ProgramGuards::default();
-        let mut env = ShapeEnv::new();
         let mut parser = Parser::default();
+        let by_kind = ShapeEnv::new();
         for symbol in &inputs {
-            res.ranges.insert(symbol.clone(), env.range(symbol));
+            res.ranges.insert(symbol.clone(), by_kind.range(symbol));
         }
         for (symbol, range) in &self.range_constraints {
             let Some(expr) = parser.parse(symbol.name())?.as_int().cloned() else { continue };
-            if expr.as_symbol().is_some() {
-                env.constrain(symbol, *range).map_err(|it| Diagnostic::new(Code::GraphInvalid, it.to_string()))?;
-            }
             let is_input = expr.as_symbol().is_some_and(|it| inputs.contains(it));
             for bound in bounds(&expr, *range) {
                 if is_input { res.check(bound, None) } else { res.say(bound, None) }
@@ -122,16 +152,10 @@ impl ExportedProgram {
         }
         checker.symbolic_guards().into_iter().for_each(|it| res.check(it, None));
         let mut known = inputs.clone();
+        note_symbols(&self.module, &mut known);
         let module = &self.module;
         let graph = &module.graph;
-        for val in graph.nodes().filter_map(|id| graph.node(id).meta.val.as_ref()) {
-            val.for_each_symbol(&mut |it| known.extend([it.clone()]));
-        }
-        for symbol in known.iter().filter(|it| matches!(it.kind(), SymbolKind::Unbacked | SymbolKind::UnbackedFloat)) {
-            // New symbols are numbered behind these. A range without bounds contradicts nothing.
-            drop(env.constrain(symbol, ValueRange::UNBOUNDED));
-        }
-        let symbols = Symbols::new(env);
+        let symbols = self.noted_symbols()?;
         let shapes = Propagation::new(registry, &symbols);
         let given = |id: NodeId| propagate_node(module, id, shapes)?.ok();
         for id in graph.nodes().filter(|id| graph.node(*id).op() == Opcode::CallFunction) {
@@ -171,6 +195,13 @@ impl ExportedProgram {
             }
         }
         Ok(res)
+    }
+}
+
+/// Adds the symbols of what is noted of a module's nodes.
+fn note_symbols(module: &GraphModule, found: &mut BTreeSet<Symbol>) {
+    for val in module.graph.nodes().filter_map(|id| module.graph.node(id).meta.val.as_ref()) {
+        val.for_each_symbol(&mut |it| found.extend([it.clone()]));
     }
 }
 

@@ -66,7 +66,8 @@ const MOST_LISTED: i64 = 1 << 26;
 
 /// Refuses to list the elements of a tensor of these sizes where they are too many, or negative.
 pub(crate) fn check_listed(sizes: &[i64]) -> Result<()> {
-    let n = sizes.iter().try_fold(1i64, |n, &it| n.checked_mul(it).filter(|_| it >= 0));
+    // A walk over rows without elements takes time, too.
+    let n = sizes.iter().try_fold(1i64, |n, &it| n.checked_mul(it.max(1)).filter(|_| it >= 0));
     if n.is_some_and(|it| it <= MOST_LISTED) {
         return Ok(());
     }
@@ -80,7 +81,12 @@ pub(crate) fn positive(name: &str, it: i64) -> Result<i64> {
         return Ok(it);
     }
     let what = format!("argument `{name}` should be positive but is {it}");
-    Err(Diagnostic::new(Code::InvalidArgument, what).help("export the program again, or mend this call"))
+    Err(invalid(what))
+}
+
+/// The refusal of an argument that makes no sense.
+pub(crate) fn invalid(what: impl Into<String>) -> Diagnostic {
+    Diagnostic::new(Code::InvalidArgument, what).help("export the program again, or mend this call")
 }
 
 /// The refusal of what ONNX cannot say.

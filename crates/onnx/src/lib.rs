@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod call;
+mod check;
 mod element;
 mod graph;
 mod model;

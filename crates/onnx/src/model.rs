@@ -2,6 +2,7 @@
 
 use crate::Options;
 use crate::call::{Tensor, unsupported};
+use crate::check::check_notes;
 use crate::element::{initializer, onnx_dtype};
 use crate::graph::{GraphBuilder, X};
 use crate::proto::{
@@ -31,6 +32,7 @@ const MOST_BYTES: usize = i32::MAX as usize;
 /// As [`to_onnx`](crate::to_onnx).
 pub fn to_model(program: &ExportedProgram, options: &Options) -> Result<ModelProto> {
     check_translated(&program.module)?;
+    check_notes(program)?;
     let n_bytes = program.state_dict.values().map(|it| it.tensor.numel() * it.tensor.dtype().size()).sum::<usize>();
     if n_bytes > MOST_BYTES {
         let what = format!("the weights have {n_bytes} bytes, and an ONNX file holds {MOST_BYTES}");

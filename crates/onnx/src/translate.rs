@@ -21,7 +21,7 @@ pub(crate) struct Translator<'g> {
 type Finish<'a, 'g> = dyn FnMut(&mut Translator<'g>, Vec<Value<Tensor>>) -> Result<Vec<X>> + 'a;
 
 /// The key of the table for what a node calls: the name without `torch.ops.`.
-fn key(target: &str) -> &str {
+pub(crate) fn key(target: &str) -> &str {
     target.strip_prefix("torch.ops.").unwrap_or(target)
 }
 
@@ -159,9 +159,11 @@ impl<'g> Translator<'g> {
     }
 
     fn item(&self, node: &Node) -> Result<Value<Tensor>> {
-        let list = self.value(&node.args()[0])?;
+        let list = node.args().first().map(|it| self.value(it)).transpose()?;
         match (list, node.args().get(1)) {
-            (Value::List(items), Some(Arg::Int(at))) => Ok(items.get(*at as usize).cloned().unwrap_or(Value::None)),
+            (Some(Value::List(items)), Some(Arg::Int(at))) => {
+                Ok(items.get(*at as usize).cloned().unwrap_or(Value::None))
+            }
             _ => Ok(Value::None),
         }
     }

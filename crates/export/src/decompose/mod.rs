@@ -25,8 +25,7 @@ use functional::Functional;
 use std::collections::{HashMap, HashSet};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, GraphModule, NodeId, Str, Val};
-use tracefx_ops::{Propagation, Symbols, TensorRef, Traced, Value};
-use tracefx_sym::ShapeEnv;
+use tracefx_ops::{Propagation, TensorRef, Traced, Value};
 
 impl ExportedProgram {
     /// The same program with the operators of a table decomposed, until none of them is left:
@@ -71,16 +70,6 @@ impl ExportedProgram {
                 *arg = arg.renamed(functional.recorder.name(*node));
             }
         }
-    }
-
-    /// What is known of the symbols.
-    fn symbols(&self) -> Result<Symbols> {
-        let mut env = ShapeEnv::new();
-        for (symbol, range) in &self.range_constraints {
-            env.constrain(symbol, *range)
-                .map_err(|problem| Diagnostic::new(Code::GraphInvalid, problem.to_string()))?;
-        }
-        Ok(Symbols::new(env))
     }
 
     /// What the new graph returns: first what was written to the inputs, then the results of the old one.

@@ -2,7 +2,7 @@
 
 use super::Rows;
 use super::reduce::count;
-use crate::call::{Call, Results, Tensor, check_listed, positive};
+use crate::call::{Call, Results, Tensor, check_listed, invalid, positive};
 use crate::element::computed_in;
 use crate::graph::{Dim, X, float, int};
 use tracefx_core::{DType, Result};
@@ -149,7 +149,9 @@ fn group_norm(c: &mut Call<'_, '_>) -> Result<Results> {
     let wide = c.g().cast(&x, computed)?;
     let batch = c.size_of(&x, 0);
     let row = match (c.arg("C")?.as_scalar(), c.arg("HxW")?.as_scalar()) {
-        (Some(channels), Some(plane)) => channels.to_i64() / groups * plane.to_i64(),
+        (Some(channels), Some(plane)) => (channels.to_i64() / groups)
+            .checked_mul(plane.to_i64())
+            .ok_or_else(|| invalid("`C * HxW` is no number of elements"))?,
         _ => -1,
     };
     let rows = c.g().reshape(&wide, &[batch, Dim::Known(groups), Dim::Known(row)])?;

@@ -1,7 +1,7 @@
 //! Views that take, order or join parts, and what writes parts back.
 
 use super::Rows;
-use crate::call::{Call, Results, Tensor, check_listed, dynamic, positive, unsupported, wrap};
+use crate::call::{Call, Results, Tensor, check_listed, dynamic, invalid, positive, unsupported, wrap};
 use crate::graph::{Dim, X, int, text};
 use tracefx_core::{DType, Result};
 use tracefx_ops::Value;
@@ -233,7 +233,8 @@ fn as_strided(c: &mut Call<'_, '_>) -> Result<Results> {
     check_listed(&sizes)?;
     let mut at = vec![offset];
     for (&size, &stride) in sizes.iter().zip(&strides) {
-        at = at.iter().flat_map(|&base| (0..size).map(move |it| base + it * stride)).collect();
+        let places = at.iter().flat_map(|&base| (0..size).map(move |it| it.checked_mul(stride)?.checked_add(base)));
+        at = places.collect::<Option<_>>().ok_or_else(|| invalid("the strides reach beyond any memory"))?;
     }
     let dims: Vec<usize> = sizes.iter().map(|&it| it as usize).collect();
     let at = c.g().constant(&tracefx_core::Tensor::from_slice(&at, &dims)?)?;

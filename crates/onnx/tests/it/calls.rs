@@ -63,7 +63,7 @@ fn argument(json: &Json, program: &mut Program, inputs: &mut Vec<Json>) -> Optio
 }
 
 /// The program of a call, and what its inputs are; `None` where it takes or gives what programs do not.
-fn program_of(call: &Json) -> Option<(ExportedProgram, Vec<Json>)> {
+pub(crate) fn program_of(call: &Json) -> Option<(ExportedProgram, Vec<Json>)> {
     let (mut program, mut inputs) = (Program::new(), Vec::new());
     let op = call["op"].as_str()?;
     let args =
@@ -84,7 +84,7 @@ fn program_of(call: &Json) -> Option<(ExportedProgram, Vec<Json>)> {
 }
 
 /// The recorded calls of a folder, with the file that has their data.
-fn recorded(folder: &str) -> Vec<(PathBuf, Json)> {
+pub(crate) fn recorded(folder: &str) -> Vec<(PathBuf, Json)> {
     let mut files: Vec<PathBuf> = fs::read_dir(fixtures().join(folder)).unwrap().map(|it| it.unwrap().path()).collect();
     files.retain(|it| it.extension().is_some_and(|it| it == "jsonl"));
     files.sort();

@@ -2,5 +2,6 @@
 
 mod calls;
 mod control;
+mod malformed;
 mod models;
 mod programs;
