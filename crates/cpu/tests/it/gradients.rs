@@ -61,30 +61,13 @@ const SAME_FORMULA: &str = "another overload is recorded, which has the same for
 /// Operators without a gradient that PyTorch differentiates, and the operator whose gradient is not implemented: those of
 /// backward operators are second derivatives.
 const REFUSED: &[(&str, &str)] = &[
-    ("aten._upsample_bicubic2d_aa_backward.default", "aten._upsample_bicubic2d_aa_backward.default"),
-    ("aten._upsample_bilinear2d_aa_backward.default", "aten._upsample_bilinear2d_aa_backward.default"),
-    ("aten._upsample_nearest_exact1d_backward.default", "aten._upsample_nearest_exact1d_backward.default"),
-    ("aten._upsample_nearest_exact2d_backward.default", "aten._upsample_nearest_exact2d_backward.default"),
-    ("aten._upsample_nearest_exact3d_backward.default", "aten._upsample_nearest_exact3d_backward.default"),
-    ("aten.fractional_max_pool2d_backward.default", "aten.fractional_max_pool2d_backward.default"),
-    ("aten.fractional_max_pool3d_backward.default", "aten.fractional_max_pool3d_backward.default"),
     ("aten.grid_sampler_2d_backward.default", "aten.grid_sampler_2d_backward.default"),
     ("aten.grid_sampler_3d_backward.default", "aten.grid_sampler_3d_backward.default"),
-    ("aten.hardshrink_backward.default", "aten.hardshrink_backward.default"),
     ("aten.linalg_eigvals.default", "aten._linalg_eigvals.default"),
     ("aten.linalg_householder_product.default", "aten.linalg_householder_product.default"),
     ("aten.linalg_lstsq.default", "aten.linalg_lstsq.default"),
-    ("aten.masked_scatter_backward.default", "aten.masked_scatter_backward.default"),
     ("aten.orgqr.default", "aten.linalg_householder_product.default"),
     ("aten.ormqr.default", "aten.ormqr.default"),
-    ("aten.softshrink_backward.default", "aten.softshrink_backward.default"),
-    ("aten.upsample_bicubic2d_backward.default", "aten.upsample_bicubic2d_backward.default"),
-    ("aten.upsample_bilinear2d_backward.default", "aten.upsample_bilinear2d_backward.default"),
-    ("aten.upsample_linear1d_backward.default", "aten.upsample_linear1d_backward.default"),
-    ("aten.upsample_nearest1d_backward.default", "aten.upsample_nearest1d_backward.default"),
-    ("aten.upsample_nearest2d_backward.default", "aten.upsample_nearest2d_backward.default"),
-    ("aten.upsample_nearest3d_backward.default", "aten.upsample_nearest3d_backward.default"),
-    ("aten.upsample_trilinear3d_backward.default", "aten.upsample_trilinear3d_backward.default"),
 ];
 
 /// Operators with a gradient of their own that has no recorded case, and why.

@@ -72,6 +72,7 @@ pub(crate) const OPS: &[OpDef] = &[
              output_size, Tensor indices) -> Tensor",
         |args| fractional_max_pool(args, 2),
     )
+    .vjp(pooling_gradient::fractional_max_pool2d_backward)
     .doc("The gradient of the input of `fractional_max_pool2d`.")
     .tolerance(Tol::Default),
     OpDef::new(
@@ -79,6 +80,7 @@ pub(crate) const OPS: &[OpDef] = &[
              output_size, Tensor indices) -> Tensor",
         |args| fractional_max_pool(args, 3),
     )
+    .vjp(pooling_gradient::fractional_max_pool3d_backward)
     .doc("The gradient of the input of `fractional_max_pool3d`.")
     .tolerance(Tol::Default),
 ];

@@ -108,3 +108,11 @@ pub(crate) fn adaptive_max_pool2d_backward(it: &Backward<'_>) -> Formulas {
 pub(crate) fn adaptive_max_pool3d_backward(it: &Backward<'_>) -> Formulas {
     picked(it, 2, 3)
 }
+
+pub(crate) fn fractional_max_pool2d_backward(it: &Backward<'_>) -> Formulas {
+    picked(it, 4, 2)
+}
+
+pub(crate) fn fractional_max_pool3d_backward(it: &Backward<'_>) -> Formulas {
+    picked(it, 4, 3)
+}

@@ -1,6 +1,7 @@
 //! The gradients of resizing.
 
 use crate::core::memory_format::in_format_of;
+use crate::image::gradient;
 use crate::{Args, OpDef, Output, Tol, contiguous};
 use tracefx_core::{DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -13,6 +14,7 @@ pub(crate) const OPS: &[OpDef] = &[
          float? scales=None) -> Tensor",
         keeping_format,
     )
+    .vjp(gradient::nearest1d_backward)
     .tolerance(Tol::Default)
     .doc("The gradient of `upsample_nearest1d`."),
     OpDef::new(
@@ -20,6 +22,7 @@ pub(crate) const OPS: &[OpDef] = &[
          input_size, float? scales=None) -> Tensor",
         keeping_format,
     )
+    .vjp(gradient::nearest_exact1d_backward)
     .tolerance(Tol::Default)
     .doc("The gradient of `_upsample_nearest_exact1d`."),
     OpDef::new(
@@ -27,6 +30,7 @@ pub(crate) const OPS: &[OpDef] = &[
          align_corners, float? scales=None) -> Tensor",
         keeping_format,
     )
+    .vjp(gradient::linear1d_backward)
     .tolerance(Tol::Default)
     .doc("The gradient of `upsample_linear1d`."),
     OpDef::new(
@@ -34,6 +38,7 @@ pub(crate) const OPS: &[OpDef] = &[
          float? scales_h=None, float? scales_w=None) -> Tensor",
         keeping_format,
     )
+    .vjp(gradient::nearest2d_backward)
     .tolerance(Tol::Default)
     .doc("The gradient of `upsample_nearest2d`."),
     OpDef::new(
@@ -41,6 +46,7 @@ pub(crate) const OPS: &[OpDef] = &[
          input_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         keeping_format,
     )
+    .vjp(gradient::nearest_exact2d_backward)
     .tolerance(Tol::Default)
     .doc("The gradient of `_upsample_nearest_exact2d`."),
     OpDef::new(
@@ -48,6 +54,7 @@ pub(crate) const OPS: &[OpDef] = &[
          bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         keeping_format,
     )
+    .vjp(gradient::bilinear2d_backward)
     .tolerance(Tol::Default)
     .doc("The gradient of `upsample_bilinear2d`."),
     OpDef::new(
@@ -55,6 +62,7 @@ pub(crate) const OPS: &[OpDef] = &[
          bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         row_major,
     )
+    .vjp(gradient::bicubic2d_backward)
     .tolerance(Tol::Default)
     .doc("The gradient of `upsample_bicubic2d`."),
     OpDef::new(
@@ -62,6 +70,7 @@ pub(crate) const OPS: &[OpDef] = &[
          input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         antialiased,
     )
+    .vjp(gradient::bilinear2d_aa_backward)
     .tolerance(Tol::Default)
     .doc("The gradient of `_upsample_bilinear2d_aa`."),
     OpDef::new(
@@ -69,6 +78,7 @@ pub(crate) const OPS: &[OpDef] = &[
          bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         antialiased_bicubic,
     )
+    .vjp(gradient::bicubic2d_aa_backward)
     .tolerance(Tol::Default)
     .doc("The gradient of `_upsample_bicubic2d_aa`."),
     OpDef::new(
@@ -76,6 +86,7 @@ pub(crate) const OPS: &[OpDef] = &[
          float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         row_major,
     )
+    .vjp(gradient::nearest3d_backward)
     .tolerance(Tol::Default)
     .doc("The gradient of `upsample_nearest3d`."),
     OpDef::new(
@@ -83,6 +94,7 @@ pub(crate) const OPS: &[OpDef] = &[
          input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         row_major,
     )
+    .vjp(gradient::nearest_exact3d_backward)
     .tolerance(Tol::Default)
     .doc("The gradient of `_upsample_nearest_exact3d`."),
     OpDef::new(
@@ -90,6 +102,7 @@ pub(crate) const OPS: &[OpDef] = &[
          bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         keeping_format,
     )
+    .vjp(gradient::trilinear3d_backward)
     .tolerance(Tol::Default)
     .doc("The gradient of `upsample_trilinear3d`."),
 ];

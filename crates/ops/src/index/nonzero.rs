@@ -37,6 +37,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
         masked_scatter_backward,
     )
+    .vjp(choice_gradient::masked_scatter_backward)
     .doc("The gradient of the source of `masked_scatter`: the elements where the mask is true, in a row, then zeros."),
 ];
 

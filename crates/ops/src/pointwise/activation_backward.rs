@@ -48,10 +48,12 @@ pub(crate) const OPS: &[OpDef] = &[
         .vjp(activation_gradient::softplus_backward)
         .doc("The gradient of `softplus`."),
     pair("aten::softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor", of_float)
+        .vjp(activation_gradient::softshrink_backward)
         .tolerance(Tol::Exact)
         .tags(Tags::ROUNDS_NUMBERS)
         .doc("The gradient of `softshrink`."),
     pair("aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor", of_float)
+        .vjp(activation_gradient::hardshrink_backward)
         .tolerance(Tol::Exact)
         .tags(Tags::ROUNDS_NUMBERS)
         .doc("The gradient of `hardshrink`."),

@@ -70,6 +70,20 @@ pub(crate) fn elu_backward(it: &Backward<'_>) -> Formulas {
     Ok(vec![Expr::aten("elu_backward", of_grad), none(), none(), none(), none(), of_x])
 }
 
+/// Rules of what lets the incoming gradient through or not: linear in it, and constant between the bounds.
+macro_rules! shrunk {
+    ($($name:ident $op:literal;)*) => {$(
+        pub(crate) fn $name(it: &Backward<'_>) -> Formulas {
+            Ok(vec![Expr::aten($op, [it.grad(), it.arg(1), it.arg(2)]), it.arg(1).zeros_like()])
+        }
+    )*};
+}
+
+shrunk! {
+    softshrink_backward "softshrink_backward";
+    hardshrink_backward "hardshrink_backward";
+}
+
 /// As that of [`elu_backward`].
 pub(crate) fn softplus_backward(it: &Backward<'_>) -> Formulas {
     let (grad, beta) = (it.arg(0), it.args.float(2)?);

@@ -36,6 +36,11 @@ pub(crate) fn masked_scatter(it: &Backward<'_>) -> Formulas {
     Ok(vec![grad.masked_fill(&mask, 0.0), Expr::none(), padded.narrow(0, 0, &n).reshape(sizes)])
 }
 
+/// The elements of the mask get theirs back, in their order; the others flow nowhere.
+pub(crate) fn masked_scatter_backward(it: &Backward<'_>) -> Formulas {
+    Ok(vec![Expr::aten("masked_scatter", [it.arg(0).zeros_like(), it.arg(1), it.grad()])])
+}
+
 /// The selected elements go back to their places.
 pub(crate) fn masked_select(it: &Backward<'_>) -> Formulas {
     let sizes = broadcast(it.args, it.sizes(0)?, it.sizes(1)?)?;
