@@ -350,7 +350,7 @@ fn gather(size: usize, from: &[u8], at: usize, stride: usize, to: &mut [u8]) {
         2 => gather_bits::<u16>(from, at, stride, to),
         4 => gather_bits::<u32>(from, at, stride, to),
         8 => gather_bits::<u64>(from, at, stride, to),
-        _ => gather_bits::<u128>(from, at, stride, to),
+        _ => gather_bits::<[u64; 2]>(from, at, stride, to),
     }
 }
 

@@ -166,7 +166,7 @@ fn triangle(args: &Args<'_, Tensor>, outs: &[Tensor], keeps: impl Fn(i64, i64, i
             let row_number = (i % rows) as i64;
             for (col, element) in row.iter_mut().enumerate() {
                 if !keeps(row_number, col as i64, diagonal) {
-                    *element = 0;
+                    *element = <T as bytemuck::Zeroable>::zeroed();
                 }
             }
         }

@@ -159,8 +159,9 @@ macro_rules! with_bits {
                 type $T = u64;
                 $body
             }
+            // Of the alignment of complex numbers, which that of `u128` is not.
             _ => {
-                type $T = u128;
+                type $T = [u64; 2];
                 $body
             }
         }
