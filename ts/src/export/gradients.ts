@@ -6,6 +6,7 @@
  *
  * @module
  */
+import type { DType } from "../../../bindings/dtypes.ts";
 import { FxError, fxError } from "../base/errors.ts";
 import { checkFunction, checkGiven, checkList, checkOptions } from "../base/given.ts";
 import { callOperator } from "../engine/dispatch.ts";
@@ -14,6 +15,7 @@ import type { Node } from "../graph/node.ts";
 import { TensorMeta } from "../graph/val.ts";
 import { contiguousStrides } from "../tensor/layout.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import { PARTS } from "../torch/info.ts";
 import { type PytreeSpec, treeFlatten, treeUnflatten } from "../trace/pytree.ts";
 import { checkInsteadOf, ofPackage } from "../trace/subgraph.ts";
 import { type ClosedFunction, closed, compositeOperators, inputsOf } from "./closedFunction.ts";
@@ -220,7 +222,20 @@ function pushed(
   const ones = leaves.map((it) => callOperator("aten.ones_like", [it]));
   const back = ofPackage((...cotangents: never[]) => pullBack(treeUnflatten(cotangents, outSpec)));
   const [, push] = vjp(back, ones);
-  return [output, treeUnflatten(push([...tangents]), outSpec)];
+  return [output, treeUnflatten(push(complexTangents(tangents, args, places)), outSpec)];
+}
+
+/** The tangents, those of complex arguments as complex numbers: a real one has no imaginary part. */
+function complexTangents(tangents: readonly unknown[], args: readonly unknown[], places: readonly number[]): unknown[] {
+  const primals = treeFlatten(places.map((place) => args[place]))[0];
+  const [leaves, spec] = treeFlatten([...tangents]);
+  const same = leaves.map((it, at) => {
+    const primal = primals[at];
+    if (!(primal instanceof Tensor && it instanceof Tensor) || !isComplex(primal.dtype) || isComplex(it.dtype))
+      return it;
+    return callOperator("aten._to_copy", [it], { dtype: primal.dtype });
+  });
+  return treeUnflatten(same, spec) as unknown[];
 }
 
 /** Which argument {@link jacrev} and {@link jacfwd} are about. */
@@ -248,9 +263,9 @@ export function jacrev<A extends readonly unknown[]>(
   checkOneArgument("jacrev", argnums);
   return ofPackage((...args: A) => {
     const places = placesOf(argnums, args.length);
-    const input = singleTensor("jacrev", "argument", args[places[0] as number]);
+    const input = realTensor("jacrev", "argument", args[places[0] as number]);
     const [result, pullBack] = pulledBack(f, args, places);
-    const output = singleTensor("jacrev", "result", result);
+    const output = realTensor("jacrev", "result", result);
     const rows = unitsLike(output).map((unit) => pullBack(unit)[0] as Tensor);
     return stacked(rows, 0, [...output.shape, ...input.shape], input);
   });
@@ -274,8 +289,8 @@ export function jacfwd<A extends readonly unknown[]>(
   checkOneArgument("jacfwd", argnums);
   return ofPackage((...args: A) => {
     const places = placesOf(argnums, args.length);
-    const input = singleTensor("jacfwd", "argument", args[places[0] as number]);
-    const output = singleTensor("jacfwd", "result", pulledBack(f, args, places)[0]);
+    const input = realTensor("jacfwd", "argument", args[places[0] as number]);
+    const output = realTensor("jacfwd", "result", pulledBack(f, args, places)[0]);
     const columns = unitsLike(input).map((unit) => pushed(f, args, places, [unit])[1] as Tensor);
     return stacked(columns, -1, [...output.shape, ...input.shape], output);
   });
@@ -322,7 +337,6 @@ function flatCall(args: readonly unknown[], places: readonly number[]): FlatCall
     const leaf = leaves[at];
     if (!(leaf instanceof Tensor))
       throw fxError("InputType", `Thing passed to transform API must be Tensor, got ${typeName(leaf)}`);
-    refuseComplex(leaf.dtype);
   }
   return {
     leaves,
@@ -443,13 +457,23 @@ function cotangentOf({ graph }: ClosedFunction, result: Node, at: number): Node 
   return node;
 }
 
-/** The sum of results times cotangents, whose gradients are those that the cotangents make. */
+/**
+ * The sum of results times cotangents, whose gradients are those that the cotangents make. Of complex numbers it is the real part of results
+ * times conjugates: a gradient is the conjugate of Wirtinger's derivative.
+ */
 function weightedSum(fn: ClosedFunction, results: readonly Node[], cotangents: readonly Node[]): Node {
   const output = fn.graph.outputNode() as Node;
   return fn.graph.insertingBefore(output, () => {
     const sums = results.map((it, at) => {
-      const product = callOn(fn, "torch.ops.aten.mul.Tensor", [it, cotangents[at] as Node], it);
-      return callOn(fn, "torch.ops.aten.sum.default", [product], it, []);
+      const cotangent = cotangents[at] as Node;
+      const { dtype } = it.meta.get("val") as TensorMeta;
+      const weight = isComplex(dtype) ? callOn(fn, "torch.ops.aten._conj.default", [cotangent], cotangent) : cotangent;
+      const product = callOn(fn, "torch.ops.aten.mul.Tensor", [it, weight], it);
+      const sum = callOn(fn, "torch.ops.aten.sum.default", [product], it, []);
+      if (!isComplex(dtype)) return sum;
+      const real = callOn(fn, "torch.ops.aten.real.default", [sum], sum);
+      real.meta.set("val", new TensorMeta({ ...(sum.meta.get("val") as TensorMeta), dtype: PARTS[dtype] ?? dtype }));
+      return real;
     });
     return sums.reduce((sum, it) => callOn(fn, "torch.ops.aten.add.Tensor", [sum, it], it));
   });
@@ -480,16 +504,7 @@ function writeRefused({ free, inputs }: ClosedFunction, node: Node, input: Node)
   });
 }
 
-/** Of complex numbers PyTorch's gradients are conjugates, which the loss that is made here would not give. */
-function refuseComplex(dtype: string): void {
-  if (!dtype.startsWith("complex")) return;
-  throw fxError("NotImplemented", "gradients of functions of complex numbers", {
-    help: "take real and imaginary parts as arguments and results of their own",
-  });
-}
-
-function checkOutput(dtype: string): void {
-  refuseComplex(dtype);
+function checkOutput(dtype: DType): void {
   if (isFloat(dtype)) return;
   throw fxError(
     "InputType",
@@ -497,8 +512,12 @@ function checkOutput(dtype: string): void {
   );
 }
 
-function isFloat(dtype: string): boolean {
-  return /^(?:b?float|complex)/.test(dtype);
+function isFloat(dtype: DType): boolean {
+  return /^b?float/.test(dtype) || isComplex(dtype);
+}
+
+function isComplex(dtype: DType): boolean {
+  return dtype in PARTS;
 }
 
 /** A call that gives what another node does, or a number of its dtype. */
@@ -551,12 +570,19 @@ function checkOneArgument(what: string, argnums: unknown): void {
   });
 }
 
-/** Structures of tensors would have a Jacobian for each of them. */
-function singleTensor(what: string, place: string, value: unknown): Tensor {
-  if (value instanceof Tensor) return value;
-  throw fxError("NotImplemented", `${what} where the ${place} is no tensor, but ${typeName(value)}`, {
-    help: "one tensor in, and one out; func.vjp takes structures",
-  });
+/** One tensor, since structures would have a Jacobian for each of theirs, and of real numbers, as PyTorch asks. */
+function realTensor(what: string, place: "argument" | "result", value: unknown): Tensor {
+  if (!(value instanceof Tensor)) {
+    throw fxError("NotImplemented", `${what} where the ${place} is no tensor, but ${typeName(value)}`, {
+      help: "one tensor in, and one out; func.vjp takes structures",
+    });
+  }
+  if (!isComplex(value.dtype)) return value;
+  const all = place === "argument" ? "inputs" : "outputs";
+  throw fxError(
+    "InputType",
+    `${what}: Expected all ${all} to be real but received complex tensor at flattened input idx: 0`,
+  );
 }
 
 function outputOf(result: unknown): unknown {
@@ -574,7 +600,11 @@ function checkedScalar(value: unknown): unknown {
       `grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got ${typeName(value)}`,
     );
   }
-  if (value.ndim === 0) return value;
+  if (value.ndim === 0) {
+    if (!isComplex(value.dtype)) return value;
+    const what = `grad can be implicitly created only for real scalar outputs but got torch.${value.dtype}`;
+    throw fxError("InputType", what, { help: "give the real part, the imaginary part or the absolute value" });
+  }
   throw fxError(
     "InputShape",
     `grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with ${value.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?`,
@@ -583,10 +613,17 @@ function checkedScalar(value: unknown): unknown {
 
 function checkCotangent(at: number, given: unknown, output: unknown): void {
   const [has, wants] = [given, output].map((it) => (it instanceof Tensor ? `[${it.shape.join(", ")}]` : "nothing"));
-  if (has === wants) return;
+  if (has !== wants) {
+    throw fxError(
+      "InputShape",
+      `Mismatch in shape: grad_output[${at}] has a shape of torch.Size(${has}) and output[${at}] has a shape of torch.Size(${wants}).`,
+    );
+  }
+  if (!(given instanceof Tensor && output instanceof Tensor) || given.dtype === output.dtype) return;
+  if (!isComplex(given.dtype) && !isComplex(output.dtype)) return;
   throw fxError(
-    "InputShape",
-    `Mismatch in shape: grad_output[${at}] has a shape of torch.Size(${has}) and output[${at}] has a shape of torch.Size(${wants}).`,
+    "InputType",
+    `For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[${at}] has a dtype of torch.${given.dtype} and output[${at}] has a dtype of torch.${output.dtype}.`,
   );
 }
 

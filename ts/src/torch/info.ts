@@ -55,8 +55,8 @@ const FORMATS: Readonly<Partial<Record<DType, Format>>> = {
   float8_e8m0fnu: [0, -127, 2 ** 127],
 };
 
-/** The dtype of the parts of complex numbers. */
-const PARTS: Readonly<Partial<Record<DType, DType>>> = {
+/** The dtypes of the parts of complex numbers. */
+export const PARTS: Readonly<Partial<Record<DType, DType>>> = {
   complex32: "float16",
   complex64: "float32",
   complex128: "float64",

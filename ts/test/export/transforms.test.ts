@@ -33,6 +33,11 @@ import {
   torch,
 } from "../../src/index.ts";
 
+/** A complex64 tensor of these parts. */
+function complexOf(real: number[], imag: number[]): Tensor {
+  return torch.complex(tensor(real, { dtype: "float32" }), tensor(imag, { dtype: "float32" }));
+}
+
 beforeAll(() => init());
 
 const ones = (...sizes: number[]): Tensor => torch.ones(sizes);
@@ -149,15 +154,47 @@ describe("gradients", () => {
     expect(change.allclose(torch.onesLike(x))).toBe(true);
   });
 
-  test("dtypes without gradients, and complex numbers, are refused", () => {
+  test("dtypes without gradients are refused", () => {
     const whole = torch.ones([2], { dtype: "int64" });
-    const complex = torch.ones([2], { dtype: "complex64" });
     expect(() => func.vjp(((x: Tensor) => x.to("int64")) as never, [ones(2)])).toThrow(
       "must be floating-point or complex",
     );
     expect(() => func.jvp(torch.sin as never, [ones(2)], [whole])).toThrow("Expected tangent to be floating point");
     expect(() => func.jvp(torch.sin as never, [ones(2)], [1])).toThrow("Expected tangents to only contain Tensors");
-    expect(() => func.vjp(((x: Tensor) => x.mul(x)) as never, [complex])).toThrow("complex numbers");
+  });
+
+  test("gradients of complex numbers are conjugates of derivatives, as PyTorch gives them", () => {
+    const [x, z] = [tensor([1, 2], { dtype: "float32" }), complexOf([1, -0.5], [2, 1])];
+    const weight = complexOf([1, 0], [1, 2]);
+    const square = (it: Tensor): Tensor => it.mul(it);
+    const modulus = (it: Tensor): Tensor => it.conj().mul(it);
+    const text = (it: unknown): string => (Array.isArray(it) ? it.map(String).join(" ") : String(it));
+    const abs = (it: Tensor): Tensor => it.abs().pow(2).sum();
+    expect(text(func.grad(abs)(z))).toBe("tensor([ 2.+4.j, -1.+2.j])");
+    expect(text(func.vjp(square as never, [z])[1](weight))).toBe("tensor([6.-2.j, 4.-2.j])");
+    expect(text(func.jvp(square as never, [z], [weight])[1])).toBe("tensor([-2.+6.j, -4.-2.j])");
+    expect(text(func.jvp(modulus as never, [z], [weight])[1])).toBe("tensor([6.+0.j, 4.+0.j])");
+    expect(text(func.jvp(square as never, [z], [x])[1])).toBe("tensor([ 2.+4.j, -2.+4.j])");
+    const mixed = func.vjp(((a: Tensor, b: Tensor) => [a.mul(b), a.to("float64").sum()]) as never, [x, z])[1];
+    expect(text(mixed([weight, tensor(3, { dtype: "float64" })]))).toBe("tensor([6., 5.]) tensor([1.+1.j, 0.+4.j])");
+    const cube = func.grad((it: Tensor) => it.abs().pow(3).sum());
+    expect(text(func.grad((it: Tensor) => (cube(torch.complex(it, it)) as Tensor).abs().sum())(x))).toBe(
+      "tensor([12.0000, 24.0000])",
+    );
+  });
+
+  test("complex numbers are refused where PyTorch refuses them", () => {
+    const [x, z] = [ones(2), complexOf([1, -0.5], [2, 1])];
+    const square = (it: Tensor): Tensor => it.mul(it);
+    expect(() => func.grad((it: Tensor) => square(it).sum())(z)).toThrow(
+      "grad can be implicitly created only for real scalar outputs but got torch.complex64",
+    );
+    expect(() => func.vjp(square as never, [z])[1](x)).toThrow("required to have the same dtype. Mismatch in dtype");
+    expect(() => func.vjp(square as never, [x])[1](z)).toThrow("required to have the same dtype. Mismatch in dtype");
+    expect(() => func.jacrev(square)(z)).toThrow("jacrev: Expected all inputs to be real");
+    expect(() => func.jacfwd((it: Tensor) => torch.complex(it, it))(x)).toThrow(
+      "jacfwd: Expected all outputs to be real",
+    );
   });
 
   test("Jacobians of empty tensors, and of arguments from the end", () => {
