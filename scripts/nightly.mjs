@@ -1,5 +1,5 @@
 /**
- * What takes longer than CI may: the same properties on many more cases, others in every run, libFuzzer on every target, the
+ * What takes longer than CI may: the same properties on many more cases, others in every run, 10,000 faults, libFuzzer on every target, the
  * command as it is released, the packed package in every host, and the wheel of Python. CI runs a slice of each: the 256 cases that are proptest's
  * default (some properties take a multiple or a part of them, by what a case costs), graphs of 100,000 nodes instead of a million,
  * the first mutations of the fuzz targets, and the package in Node, Chromium and four bundlers.
@@ -41,6 +41,12 @@ function stages(/** @type {string} */ seconds) {
       count: "cargo",
       commands: [[...test("engine"), "mutations::"]],
       env: { TRACEFX_MUTATIONS: "50000", TRACEFX_SEED: seed },
+    },
+    {
+      name: `faults, seed ${seed}`,
+      count: "check",
+      commands: [["npx", "vitest", "run", "--project", "node", "ts/test/faults"]],
+      env: { TRACEFX_FAULTS: "10000", TRACEFX_SEED: seed },
     },
     {
       name: "the released command",

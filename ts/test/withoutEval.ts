@@ -9,6 +9,7 @@ export const CAN_DIFFER: readonly string[] = [
   "ts/test/evaluate/evaluateCode.test.ts",
   "ts/test/evaluate/corpus.test.ts",
   "ts/test/engine/target.test.ts",
+  "ts/test/faults/faults.test.ts",
   "ts/test/fx/programs.test.ts",
   "ts/test/hostCode.test.ts",
   "ts/test/lint/rule.test.ts",
