@@ -13,6 +13,10 @@ steps: Array<StepRow>,
  */
 constants: number, 
 /**
+ * Where what it gives comes from.
+ */
+results: StepSources, 
+/**
  * Milliseconds of a run, where it was timed.
  */
 milliseconds: number | null, 
@@ -59,6 +63,10 @@ step: string,
  */
 result: string, 
 /**
+ * Where what it reads comes from.
+ */
+reads: StepSources, 
+/**
  * The bytes of all tensors that it reads and writes; those that the data decides are left out.
  */
 bytes: number, 
@@ -74,6 +82,19 @@ milliseconds: number | null,
  * Who does it, where there is a device beside the CPU.
  */
 placement: StepPlacement | null, };
+
+/**
+ * Where values come from, but for weights and constants.
+ */
+export type StepSources = { 
+/**
+ * The steps that wrote to their buffers, by their places in the plan.
+ */
+steps: Array<number>, 
+/**
+ * The inputs whose memory they are in, by their places among all, lists flattened.
+ */
+inputs: Array<number>, };
 
 /**
  * Who does a step, where there is a device beside the CPU.

@@ -50,7 +50,7 @@ pub use open::{Format, Limits, open};
 pub use opening::Opening;
 pub use parted::PartedRun;
 pub use passes::{HostPass, PassCall, PassReply, PassRequest, host_pass, pass_types};
-pub use profile::{PlanReport, StepRow, plan_types};
+pub use profile::{PlanReport, StepRow, StepSources, plan_types};
 pub use runner::{Mode, RunLimits, Runner};
 pub use saving::zero_inputs;
 pub use shapes::{finish_shapes, shape_session};

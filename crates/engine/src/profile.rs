@@ -3,10 +3,10 @@
 use crate::inspect::section;
 use crate::passes::declared;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use tracefx_exec::{Peak, Placement};
-use tracefx_plan::{Action, Buffer, Fused, Operand, Plan, Step, TensorId};
+use tracefx_plan::{Action, Buffer, BufferId, Fused, Operand, Plan, Step, TensorId};
 use ts_rs::{Config, TS};
 
 /// A plan as people read it.
@@ -16,6 +16,8 @@ pub struct PlanReport {
     pub steps: Vec<StepRow>,
     /// The bytes of parameters, buffers and constants that the steps read.
     pub constants: u64,
+    /// Where what it gives comes from.
+    pub results: StepSources,
     /// Milliseconds of a run, where it was timed.
     pub milliseconds: Option<f64>,
     /// The device beside the CPU, where there is one and it was timed.
@@ -44,6 +46,8 @@ pub struct StepRow {
     pub step: String,
     /// What it gives, such as `f32[1, 64, 56, 56]`.
     pub result: String,
+    /// Where what it reads comes from.
+    pub reads: StepSources,
     /// The bytes of all tensors that it reads and writes; those that the data decides are left out.
     pub bytes: u64,
     /// Multiplications and additions of a product or a convolution.
@@ -52,6 +56,15 @@ pub struct StepRow {
     pub milliseconds: Option<f64>,
     /// Who does it, where there is a device beside the CPU.
     pub placement: Option<StepPlacement>,
+}
+
+/// Where values come from, but for weights and constants.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, TS)]
+pub struct StepSources {
+    /// The steps that wrote to their buffers, by their places in the plan.
+    pub steps: Vec<u32>,
+    /// The inputs whose memory they are in, by their places among all, lists flattened.
+    pub inputs: Vec<u32>,
 }
 
 /// Who does a step, where there is a device beside the CPU.
@@ -72,6 +85,7 @@ pub fn plan_types() -> Vec<String> {
         declared::<PlanReport>(&config),
         declared::<DeviceReport>(&config),
         declared::<StepRow>(&config),
+        declared::<StepSources>(&config),
         declared::<StepPlacement>(&config),
     ]
 }
@@ -84,7 +98,8 @@ impl PlanReport {
             view.known().map_or(0, |it| n_elements(&it.sizes).saturating_mul(view.dtype.size() as u64))
         };
         let mut read = BTreeMap::new();
-        let row = |step: &Step| {
+        let mut writers = Writers::default();
+        let row = |(at, step): (usize, &Step)| {
             let mut all = BTreeMap::new();
             step.action.for_each_tensor(&mut |id| {
                 all.insert(id, bytes(id));
@@ -97,9 +112,11 @@ impl PlanReport {
             if let Action::Update { args, .. } = &step.action {
                 changed_alone(&mut all, args);
             }
+            let reads = writers.sources(plan, &mut |visit| step.action.for_each_read(visit));
             let mut results = Vec::new();
             step.action.for_each_written(&mut |id| {
                 let view = plan.tensor(id);
+                writers.note(view.buffer, id, at);
                 results.push(format!("{}{:?}", view.dtype.short_name(), view.sizes));
             });
             let name = match &step.action {
@@ -116,15 +133,17 @@ impl PlanReport {
                 node: step.node.to_string(),
                 step: name,
                 result: results.join(", "),
+                reads,
                 bytes: all.values().fold(0, |sum: u64, it| sum.saturating_add(*it)),
                 flops: flops(plan, &step.action),
                 milliseconds: None,
                 placement: None,
             }
         };
-        let steps = plan.steps.iter().map(row).collect();
+        let steps = plan.steps.iter().enumerate().map(row).collect();
         PlanReport {
             steps,
+            results: writers.sources(plan, &mut |visit| plan.output.for_each_tensor(visit)),
             constants: read.values().fold(0, |sum: u64, it| sum.saturating_add(*it)),
             milliseconds: None,
             device: None,
@@ -197,6 +216,29 @@ impl PlanReport {
             })
             .collect();
         serde_json::json!({ "traceEvents": events, "displayTimeUnit": "ms" }).to_string()
+    }
+}
+
+/// The last step that wrote each tensor of a buffer: steps may write parts of one.
+#[derive(Default)]
+struct Writers(BTreeMap<BufferId, BTreeMap<TensorId, usize>>);
+
+impl Writers {
+    fn note(&mut self, buffer: BufferId, tensor: TensorId, step: usize) {
+        self.0.entry(buffer).or_default().insert(tensor, step);
+    }
+
+    /// Where the tensors come from that `visit_all` visits.
+    fn sources(&self, plan: &Plan, visit_all: &mut dyn FnMut(&mut dyn FnMut(TensorId))) -> StepSources {
+        let (mut steps, mut inputs) = (BTreeSet::new(), BTreeSet::new());
+        visit_all(&mut |id| {
+            let buffer = plan.tensor(id).buffer;
+            if let Buffer::Input(place) = plan.buffer(buffer) {
+                inputs.insert(*place);
+            }
+            steps.extend(self.0.get(&buffer).into_iter().flat_map(|it| it.values()).map(|it| *it as u32));
+        });
+        StepSources { steps: steps.into_iter().collect(), inputs: inputs.into_iter().collect() }
     }
 }
 

@@ -4,6 +4,7 @@
  * @module
  */
 import type { ExportedProgram } from "../export/exportedProgram.ts";
+import type { StepSources } from "../../../bindings/plans.ts";
 import type { PlanReport } from "../export/programModule.ts";
 import { GraphModule } from "../fx/graphModule.ts";
 import { tuple } from "../graph/args.ts";
@@ -17,8 +18,8 @@ import { STEP } from "./steps.ts";
 const KEPT = ["nn_module_stack", "stack_trace"] as const;
 
 /**
- * The plan of a program as a graph. A step is of the last of the nodes that it joins; what it reads are the results of the steps from which
- * that node is reached in the graph without another step in between. Steps of one node follow each other. Weights are in the steps.
+ * The plan of a program as a graph. What a step reads are the inputs, and the results of the steps that wrote to the same buffers. A step is
+ * of the last of the nodes that it joins. Weights are in the steps.
  *
  * @example
  * ```ts
@@ -29,33 +30,23 @@ const KEPT = ["nn_module_stack", "stack_trace"] as const;
  */
 export function planGraph(program: ExportedProgram, report: PlanReport): GraphModule {
   const graph = new Graph();
-  const made = new Map<Node, Node>();
-  for (const { node, val } of inputSlots(program)) {
+  const inputs = inputSlots(program).map(({ node, val }) => {
     const input = graph.placeholder(node.name);
     // A graph of its own would give some names a number, such as those of builtins.
     input.name = node.name;
     if (val !== undefined) input.meta.set("val", val);
-    made.set(node, input);
-  }
+    return input;
+  });
+  const made: Node[] = [];
+  const nodesOf = ({ steps, inputs: places }: StepSources): Node[] => [
+    ...places.flatMap((place) => inputs[place] ?? []),
+    ...steps.flatMap((place) => made[place] ?? []),
+  ];
   const nodes = new Map([...program.graph.nodes].map((it) => [it.name, it]));
-  /** The steps, and the inputs, that a node is reached from without another step in between. */
-  const sources = (node: Node): Set<Node> => {
-    const [found, seen, open] = [new Set<Node>(), new Set<Node>(), [...node.allInputNodes]];
-    for (let it = open.pop(); it !== undefined; it = open.pop()) {
-      if (seen.has(it)) continue;
-      seen.add(it);
-      const step = made.get(it);
-      if (step !== undefined) found.add(step);
-      else open.push(...it.allInputNodes);
-    }
-    return found;
-  };
   const last = new Map(report.steps.map((it) => [it.node, it]));
   for (const row of report.steps) {
     const node = nodes.get(row.node);
-    const before = node && made.get(node);
-    const reads = node === undefined ? [] : before === undefined ? [...sources(node)].toReversed() : [before];
-    const step = graph.callFunction(row.step, reads);
+    const step = graph.callFunction(row.step, nodesOf(row.reads));
     // The last step of a node has its name, by which the node is found.
     step.rename(last.get(row.node) === row ? row.node : `${row.node}_${row.step}`);
     step.meta.set(STEP, row);
@@ -65,10 +56,9 @@ export function planGraph(program: ExportedProgram, report: PlanReport): GraphMo
     }
     const result = resultOf(row.result);
     if (result !== undefined) step.meta.set("tensor_meta", result);
-    if (node !== undefined) made.set(node, step);
+    made.push(step);
   }
-  const output = program.graph.outputNode();
-  graph.output(tuple(...(output === undefined ? [] : [...sources(output)].toReversed())));
+  graph.output(tuple(...nodesOf(report.results)));
   return new GraphModule({}, graph, "Plan");
 }
 

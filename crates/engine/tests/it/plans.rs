@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use tracefx_core::Tensor;
-use tracefx_engine::{Limits, Mode, Precision, Runner, open, read_inputs};
+use tracefx_engine::{Limits, Mode, PlanReport, Precision, Runner, StepSources, open, read_inputs};
 use tracefx_export::ExportedProgram;
 use tracefx_ops::Value;
 use tracefx_plan::Plan;
@@ -104,6 +104,37 @@ fn compare(folder: &Path) -> Option<Option<String>> {
         assert_eq!(state(&planned), state(&interpreted), "{name}: state");
     }
     Some(plan.err().map(|problem| problem.message().to_owned()))
+}
+
+/// Whether each step reads what steps before it wrote, or an input; and what it writes is read, given, or left in the program.
+fn sources_are_before(report: &PlanReport, n_inputs: usize, name: &str) {
+    let all = report.steps.iter().map(|it| &it.reads).chain([&report.results]);
+    for (at, StepSources { steps, inputs }) in all.enumerate() {
+        assert!(steps.iter().all(|it| (*it as usize) < at), "{name}: step {at} reads of {steps:?}");
+        assert!(inputs.iter().all(|it| (*it as usize) < n_inputs), "{name}: step {at} reads the inputs {inputs:?}");
+    }
+}
+
+#[test]
+fn a_report_says_where_values_come_from() {
+    let mut n = 0;
+    for folder in fixtures("programs") {
+        let Some((program, calls)) = recorded(&folder) else { continue };
+        let (Ok(runner), Some(inputs)) = (Runner::new(&program), calls.first()) else { continue };
+        let Ok(report) = runner.explain(inputs) else { continue };
+        sources_are_before(&report, inputs.len(), &folder.display().to_string());
+        n += 1;
+        if folder.ends_with("resnet_block_tiny") {
+            let of = |name: &str| &report.steps[report.steps.iter().rposition(|it| it.node == name).unwrap()];
+            let names: Vec<&str> =
+                (of("relu__2").reads.steps.iter()).map(|it| &*report.steps[*it as usize].node).collect();
+            // A block's sum reads the convolution before it and what goes around the block.
+            assert_eq!(names, ["max_pool2d", "relu__1"]);
+            assert_eq!((&report.steps[0].reads.inputs[..], report.steps[0].reads.steps.len()), (&[0][..], 0));
+            assert_eq!(report.results.steps, [report.steps.len() as u32 - 1]);
+        }
+    }
+    assert!(n >= 20, "{n} programs have plans");
 }
 
 #[test]
