@@ -1,13 +1,14 @@
 """What the rest of torch.fx.experimental and torch.export answers: `fixtures/fx/experimental.json`, and a program that calls an operator
 that writes on a copy: `fixtures/fx/functional.pt2`.
 
-`ts/test/export/shapeEnvironment.test.ts`, `ts/test/export/shapeSolving.test.ts`, `ts/test/passes/metaTracer.test.ts`, `ts/test/plugin/assertions.test.ts` and `ts/test/types/rules.test.ts` have the same programs in
+`ts/test/export/lazyExport.test.ts`, `ts/test/export/shapeEnvironment.test.ts`, `ts/test/export/shapeSolving.test.ts`, `ts/test/passes/metaTracer.test.ts`, `ts/test/passes/swapModules.test.ts`, `ts/test/plugin/assertions.test.ts`, `ts/test/trace/checkpoint.test.ts` and `ts/test/types/rules.test.ts` have the same programs in
 TypeScript. Lines are graphs, answers and first lines of errors.
 
 usage: gen_experimental.py OUT.json FUNCTIONAL.pt2 (torch 2.13.0)
 """
 import itertools
 import json
+import math
 import re
 import sys
 import warnings
@@ -16,6 +17,8 @@ import sympy
 import torch
 import torch.nn as nn
 from torch.export import Dim, export
+from torch.export._swap import _swap_modules
+from torch.export.experimental import _ExportPackage, _sticky_export
 from torch.export._remove_auto_functionalized_pass import unsafe_remove_auto_functionalized_pass
 from torch.fx.experimental.dynamic_spec import (
     STATIC, DictSpec, IntVar, ObjectSpec, ParamsSpec, SeqSpec, ShapesSpec, ShapeVar, TensorSpec,
@@ -37,6 +40,7 @@ from torch.fx.tensor_type import Dyn, TensorType
 from torch._dynamo.source import ConstantSource, LocalSource, TensorProperty, TensorPropertySource
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
+from torch.utils.checkpoint import checkpoint
 from torch.utils._sympy.functions import Mod
 
 from said import case, message, program, write
@@ -369,6 +373,173 @@ def assertions_of_python(say):
         return x.relu()
 
     say(RewritingTracer().trace(summed))
+
+
+def numbers(*sizes): return (torch.arange(math.prod(sizes)).reshape(sizes) % 5 - 2) / 2
+
+
+class Doubles(nn.Module):
+    def __init__(self, by):
+        super().__init__()
+        self.weight = nn.Parameter(torch.full((3,), float(by)))
+
+    def forward(self, x): return x * self.weight
+
+
+class Pair(nn.Module):
+    def forward(self, xs, *, k): return {"a": xs[0] + k, "b": [xs[1] * k]}
+
+
+class Joined(nn.Module):
+    def forward(self, d): return d["a"] - d["b"][0]
+
+
+class Chained(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.foo = Doubles(2)
+        self.bar = Doubles(3)
+
+    def forward(self, x): return self.bar(self.foo(x))
+
+
+class Apart(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.foo = Doubles(2)
+        self.bar = Doubles(3)
+
+    def forward(self, x, y): return self.bar(self.foo(x).relu() + y)
+
+
+class Structured(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.pair = Pair()
+        self.joined = Joined()
+
+    def forward(self, x, y): return self.joined(self.pair((x, y), k=x)), {"y": y}
+
+
+class Nested(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.m = Chained()
+
+    def forward(self, x, *, z): return self.m(x) + z
+
+
+class Repeated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.foo = Doubles(2)
+
+    def forward(self, x): return self.foo(self.foo(x).relu())
+
+
+@case
+def swapped_modules(say):
+    def swapped(model, args, modules, preserved, kwargs={}):
+        program = export(model, args, kwargs, preserve_module_call_signature=preserved, strict=False)
+        unlifted = program.module(check_guards=False)
+        program.module = lambda: unlifted
+        res = _swap_modules(program, modules)
+        say(res.graph)
+        say(res(*args, **kwargs))
+
+    x, y = numbers(2, 3), numbers(2, 3) + 1
+    swapped(Chained(), (x,), {"foo": Doubles(5)}, ("foo",))
+    swapped(Chained(), (x,), {"foo": Doubles(5), "bar": Doubles(7)}, ("foo", "bar"))
+    swapped(Apart(), (x, y), {"foo": Doubles(5)}, ("foo",))
+    swapped(Apart(), (x, y), {"bar": Doubles(5), "foo": Doubles(7)}, ("foo", "bar"))
+    swapped(Structured(), (x, y), {"pair": Pair()}, ("pair", "joined"))
+    swapped(Structured(), (x, y), {"joined": Joined()}, ("joined",))
+    swapped(Structured(), (x, y), {"pair": Pair(), "joined": Joined()}, ("pair", "joined"))
+    swapped(Nested(), (x,), {"m.bar": Doubles(5)}, ("m.bar",), {"z": y})
+    say(message(lambda: swapped(Repeated(), (x,), {"foo": Doubles(5)}, ("foo",))))
+
+
+@case
+def export_package(say):
+    def fn(x): return x + 1
+
+    package = _ExportPackage()
+    exporter = package._exporter("fn", fn)
+    say(exporter(numbers(2)))
+    say(message(lambda: exporter(numbers(2))).replace(str(fn), "fn"))
+    say([len(package.methods["fn"].fallbacks), len(package.methods["fn"].overloads)])
+
+    def short(x): assert x.shape[0] <= 3
+
+    def long(x):
+        assert x.shape[0] > 3
+        return {"args": ({0: Dim("n", min=4)},)}
+
+    package = _ExportPackage()
+    exporter = package._exporter("double", fn, fallback="error")._define_overload("short", short)._define_overload("long", long)
+    for size in (2, 5, 7): say(exporter(numbers(size)))
+    say([name for name, _ in package._method_overloads])
+    for _, program in package._method_overloads: say(program.graph)
+    say(message(lambda: exporter(numbers(3))) != "taken")
+    say(message(lambda: exporter._define_overload("short", short)))
+    say(message(lambda: exporter._define_overload("2", short)))
+    refusing = package._exporter("none", fn, fallback="error")
+    say(message(lambda: refusing(numbers(2))).replace(str(fn), "fn"))
+    say(message(lambda: package._exporter("none", fn, fallback="twice")(numbers(2))))
+    say(list(package.methods))
+    module = package._exporter("module", Doubles(2))
+    say(module(numbers(2, 3)))
+    say(package.methods["module"].fallbacks[0].graph)
+
+
+@case
+def sticky_export(say):
+    model = Doubles(2)
+    model.forward = _sticky_export(model.forward)
+    say(model(numbers(2, 3)))
+    first = model.forward._exported_artifact
+    say(first.graph)
+    say(model(numbers(4, 3)))
+    say(model.forward._exported_artifact is first)
+    model = Doubles(2)
+    model.forward = _sticky_export(model.forward, lambda x: {"x": {0: Dim.DYNAMIC}})
+    say(model(numbers(2, 3)))
+    say(model.forward._exported_artifact(numbers(4, 3)))
+    model = Doubles(2)
+    model.forward = _sticky_export(model.forward, lambda x: {"y": {0: Dim.DYNAMIC}})
+    wrapper = model.forward
+    say(message(lambda: model(numbers(2, 3))) != "taken")
+    say(model.forward is wrapper)
+
+
+@case
+def checkpointed(say):
+    weight = numbers(3, 3) + 1
+
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Doubles(2)
+
+        def forward(self, x):
+            return checkpoint(lambda it: self.inner(it).relu(), x, use_reentrant=False) + 1
+
+    def f(x, w): return checkpoint(lambda x, w: torch.sin(x @ w), x, w, use_reentrant=False).sum()
+
+    def scaled(x, *, scale): return x * scale
+
+    say(export(Layer(), (numbers(2, 3),), strict=False).graph)
+    say(torch.fx.symbolic_trace(Layer()).graph)
+    say(torch.fx.symbolic_trace(f).graph)
+    for pre_dispatch in (False, True): say(make_fx(f, pre_dispatch=pre_dispatch)(numbers(2, 3), weight).graph)
+    say(torch.func.vmap(f)(torch.stack([numbers(2, 3), numbers(2, 3) + 1]), torch.stack([weight, weight * 2])))
+    for use_reentrant in (False, True):
+        x, w = numbers(2, 3).requires_grad_(), (numbers(3, 3) + 1).requires_grad_()
+        y = checkpoint(lambda x, w: torch.sin(x @ w), x, w, use_reentrant=use_reentrant, preserve_rng_state=False).sum()
+        say([it.detach() for it in (y, *torch.autograd.grad(y, [x, w]))] if not use_reentrant else (y.backward(), x.grad, w.grad)[1:])
+    say(checkpoint(scaled, numbers(2), use_reentrant=False, scale=3))
+    say(message(lambda: checkpoint(scaled, numbers(2), use_reentrant=True, scale=3)))
+    say(message(lambda: checkpoint(scaled, numbers(2), use_reentrant=True, debug=True)))
 
 
 write(sys.argv[1])
