@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { type CallArguments, isOptions, splitArguments } from "../base/naming.ts";
 import { isObject } from "../base/objects.ts";
 import { fxError } from "../base/errors.ts";
 import type { Graph } from "../graph/graph.ts";
@@ -10,6 +11,7 @@ import type { Node } from "../graph/node.ts";
 import { SymExpr, type Val } from "../graph/val.ts";
 import { Complex, DeviceArg, DTypeArg, Float, LayoutArg, MemoryFormatArg, ValueTuple } from "../base/values.ts";
 import { tensorVal } from "../engine/tensorMetadata.ts";
+import { forwardSignatureOf } from "../nn/builtin.ts";
 import { hasHooks, type Module } from "../nn/module.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import type { Inputs } from "../trace/inputs.ts";
@@ -198,6 +200,18 @@ function boundArguments(module: Module, args: readonly unknown[]): [name: string
     res.push([parameter.name, value]);
   }
   return res;
+}
+
+/**
+ * The positional and keyword arguments of a call of a module: an object behind the others has keyword arguments where `forward` takes it
+ * apart or names its parameters as Python does, and is a dict otherwise.
+ */
+export function callArguments(module: Module, given: readonly unknown[]): CallArguments {
+  if (!isOptions(given.at(-1))) return splitArguments(given, true);
+  const hasKeywords =
+    forwardSignatureOf(module) !== undefined ||
+    parametersOf(module, "forward").list[given.length - 1]?.kind === "options";
+  return hasKeywords ? splitArguments(given, true) : { args: given, kwargs: {} };
 }
 
 /** Refuses what no program takes or gives. */

@@ -5,7 +5,6 @@
  * @module
  */
 import { type FxError, fxError } from "../base/errors.ts";
-import { splitArguments } from "../base/naming.ts";
 import { type Arg, isNode } from "../graph/args.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
@@ -17,6 +16,7 @@ import { treeFlatten, treeUnflatten } from "../trace/pytree.ts";
 import { ofPackage } from "../trace/subgraph.ts";
 import { constantOf } from "./arguments.ts";
 import { graphsOf } from "./exportPasses.ts";
+import { callArguments } from "./moduleInputs.ts";
 import type { CallSignature, TreeSpec } from "./program.ts";
 import type { Argument } from "./signature.ts";
 import { TracedNumber } from "./traced.ts";
@@ -98,13 +98,13 @@ export class Tracepoints {
       return recorder.passTracepoint(TRACEPOINT, values, { kind, path });
     };
     const before = (_module: Module, given: readonly unknown[]): unknown[] => {
-      const { args, kwargs } = splitArguments(given, true);
+      const { args, kwargs } = callArguments(module, given);
       const [leaves, spec] = treeFlatten([args, kwargs]);
       const [own, named] = treeUnflatten(pass(leaves, "module_call_inputs"), spec) as [unknown[], object];
       return Object.keys(named).length === 0 ? own : [...own, named];
     };
     const behind = (_module: Module, given: readonly unknown[], result: unknown): unknown => {
-      const { args, kwargs } = splitArguments(given, true);
+      const { args, kwargs } = callArguments(module, given);
       const [leaves, spec] = treeFlatten(result);
       const inSpec = callSpec(treeFlatten(args)[1], treeFlatten(kwargs)[1]);
       this.#note(path, { inSpec, outSpec: treeSpec(spec) });

@@ -246,6 +246,24 @@ describe("preserveModuleCallSignature", () => {
     expect(thrown(() => exportProgram(module, [x()], {}, preserving(""))).message).toContain("path must not be empty");
   });
 
+  test("an object that forward does not take apart is an argument", () => {
+    class Inner extends nn.Module {
+      override forward(parts: { a: Tensor; b: Tensor }): Tensor {
+        return parts.a.sub(parts.b);
+      }
+    }
+    class Outer extends nn.Module {
+      inner = new Inner();
+
+      override forward(a: Tensor): Tensor {
+        return this.inner.forward({ a, b: a.sin() });
+      }
+    }
+    const program = exportProgram(new Outer(), [x()], {}, preserving("inner"));
+    const [args, kwargs] = program.moduleCallGraph.find(({ fqn }) => fqn === "inner")?.signature?.inSpec.children ?? [];
+    expect([args?.children.map((it) => it.context), kwargs?.children]).toEqual([['["a","b"]'], []]);
+  });
+
   test("a module that is called in two ways is refused", () => {
     class Inner extends nn.Module {
       override forward(a: Tensor, b?: Tensor): Tensor {
