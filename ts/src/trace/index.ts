@@ -22,6 +22,7 @@ export { functionNamed } from "../functions/table.ts";
 export { GraphModule, type Root } from "../fx/graphModule.ts";
 export { type InterpreterOptions, Interpreter, type RunOptions, type RunWatch } from "../fx/interpreter.ts";
 export { Transformer } from "./transformer.ts";
+export { checkpoint, type CheckpointOptions } from "./checkpoint.ts";
 export { associativeScan, type AssociativeScanOptions, cond, map, scan, whileLoop } from "./controlFlow.ts";
 export type { Inputs } from "./inputs.ts";
 export { type ConcreteArgs, PH, PHBase } from "./placeholder.ts";
