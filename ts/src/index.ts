@@ -86,6 +86,16 @@ export {
 } from "./export/packages.ts";
 export { exportProgram, type ExportOptions } from "./export/exportProgram.ts";
 export {
+  type ExportMethod,
+  ExportPackage,
+  type Exporter,
+  type ExporterOptions,
+  type OverloadSpec,
+  stickyExport,
+  type StickyExportOptions,
+  type StickyForward,
+} from "./export/lazyExport.ts";
+export {
   type DecompositionTable,
   getIsolatedGraphmodule,
   makeFx,
