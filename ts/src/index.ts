@@ -300,6 +300,7 @@ export {
   removeSelfClone,
 } from "./passes/fuserUtils.ts";
 export { compareGraphs, type LiftedSubgraph, type LiftOptions, liftSubgraphAsModule } from "./passes/subgraphs.ts";
+export { swapModules } from "./passes/swapModules.ts";
 export * as passManager from "./rewrite/legacyPassManager.ts";
 export { findAccFusions, getAccOpsName, getNodeTarget, isNodeOutputTensor } from "./passes/toolsCommon.ts";
 export {

@@ -30,6 +30,8 @@ export function unlift(parts: ProgramParts, make: (parts: ProgramParts) => Expor
   const { graphModule, graphSignature } = parts;
   const { inputSpecs, outputSpecs } = graphSignature;
   const graph = graphModule.graph.clone();
+  // Names of nodes that the program has no more are free, as in PyTorch's copy.
+  graph.renameAll(new Map());
   noteSources(graph, graphModule.graph);
   const inputs = graph.findNodes({ op: "placeholder" });
   if (inputs.length !== inputSpecs.length) {
