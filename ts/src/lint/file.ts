@@ -49,10 +49,11 @@ class File {
   readonly traced: TracedFunction[] = [];
   readonly #classes = new Map<string, AnyNode & Class>();
   readonly #functions = new Map<string, FunctionSyntax>();
-  readonly own = new Set<string>();
+  readonly own: ReadonlySet<string>;
 
   constructor(program: AnyNode) {
     const nodes = [...all(program)];
+    this.own = importsOf(nodes);
     for (const node of nodes) this.#declare(node);
     for (const node of nodes) {
       if (node.type === "ClassDeclaration" || node.type === "ClassExpression") this.#module(node);
@@ -61,9 +62,7 @@ class File {
   }
 
   #declare(node: AnyNode): void {
-    if (node.type === "ImportDeclaration" && /^tracefx(\/|$)/.test(String(node.source.value))) {
-      for (const { local } of node.specifiers) this.own.add(local.name);
-    } else if (node.type === "ClassDeclaration" && node.id !== null) this.#classes.set(node.id.name, node);
+    if (node.type === "ClassDeclaration" && node.id !== null) this.#classes.set(node.id.name, node);
     else if (node.type === "FunctionDeclaration" && node.id !== null) this.#functions.set(node.id.name, node);
     else if (node.type === "VariableDeclarator" && node.id.type === "Identifier" && node.init) {
       const value = bare(node.init);
@@ -104,8 +103,15 @@ class File {
   }
 }
 
+/** The names under which a file has imported parts of tracefx. */
+export function importsOf(nodes: readonly AnyNode[]): Set<string> {
+  const imports = nodes.filter((it) => it.type === "ImportDeclaration");
+  const own = imports.filter((it) => /^tracefx(\/|$)/.test(String(it.source.value)));
+  return new Set(own.flatMap((it) => it.specifiers.map(({ local }) => local.name)));
+}
+
 /** The last name of `a.b.c`, and the first. */
-function nameOf(node: AnyNode): [last: string, first: string] {
+export function nameOf(node: AnyNode): [last: string, first: string] {
   if (node.type === "Identifier") return [node.name, node.name];
   if (node.type !== "MemberExpression") return ["", ""];
   return [keyName(node.property, node.computed) ?? "", nameOf(bare(node.object))[1]];
@@ -204,7 +210,7 @@ function isPlainType(type: TypeSyntax): boolean {
   return parts.length > 0 && parts.every(isPlainType);
 }
 
-function* all(node: AnyNode): Generator<AnyNode> {
+export function* all(node: AnyNode): Generator<AnyNode> {
   yield node;
   for (const child of children(node)) yield* all(child);
 }

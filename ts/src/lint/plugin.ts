@@ -10,10 +10,14 @@
  *
  * ```json
  * // .oxlintrc.json
- * { "jsPlugins": ["tracefx/eslint-plugin"], "rules": { "tracefx/no-untraceable": "error" } }
+ * {
+ *   "jsPlugins": ["tracefx/eslint-plugin"],
+ *   "rules": { "tracefx/no-untraceable": "error", "tracefx/no-function-target": "error" }
+ * }
  * ```
  * @module
  */
+import { noFunctionTarget } from "./functionTarget.ts";
 import { noUntraceable, type RuleModule } from "./rule.ts";
 
 export type { RuleContext, RuleModule } from "./rule.ts";
@@ -21,6 +25,7 @@ export type { RuleContext, RuleModule } from "./rule.ts";
 /** The rules of the plugin. */
 interface Rules {
   readonly "no-untraceable": RuleModule;
+  readonly "no-function-target": RuleModule;
 }
 
 /** A plugin for ESLint's flat configuration. */
@@ -34,16 +39,17 @@ export interface LintPlugin {
 export interface LintConfig {
   readonly name: string;
   readonly plugins: { readonly tracefx: LintPlugin };
-  readonly rules: { readonly "tracefx/no-untraceable": "error" };
+  readonly rules: { readonly "tracefx/no-untraceable": "error"; readonly "tracefx/no-function-target": "error" };
 }
 
 /** The plugin. */
 export const tracefx: LintPlugin = {
   meta: { name: "tracefx" },
-  rules: { "no-untraceable": noUntraceable },
+  rules: { "no-untraceable": noUntraceable, "no-function-target": noFunctionTarget },
   configs: {
     get recommended(): LintConfig {
-      return { name: "tracefx/recommended", plugins: { tracefx }, rules: { "tracefx/no-untraceable": "error" } };
+      const rules = { "tracefx/no-untraceable": "error", "tracefx/no-function-target": "error" } as const;
+      return { name: "tracefx/recommended", plugins: { tracefx }, rules };
     },
   },
 };

@@ -22,9 +22,15 @@ export interface RuleContext {
   readonly options: readonly unknown[];
   report(problem: {
     readonly loc: Location;
-    readonly messageId: "untraceable" | "unchecked";
+    readonly messageId: string;
     readonly data: Data;
+    readonly fix?: (fixer: Fixer) => unknown;
   }): void;
+}
+
+/** What makes an edit of the source. */
+interface Fixer {
+  insertTextAfterRange(range: readonly [number, number], text: string): unknown;
 }
 
 interface Location {
@@ -39,7 +45,8 @@ export interface RuleModule {
   readonly meta: {
     readonly type: "problem";
     readonly docs: { readonly description: string; readonly url: string };
-    readonly messages: Readonly<Record<"untraceable" | "unchecked", string>>;
+    readonly fixable?: "code";
+    readonly messages: Readonly<Record<string, string>>;
     readonly schema: readonly object[];
     readonly defaultOptions: readonly object[];
   };

@@ -224,6 +224,44 @@ describe("TypeScript", () => {
   });
 });
 
+describe("no-function-target", () => {
+  const config = [
+    { plugins: { tracefx: tracefx as never }, rules: { "tracefx/no-function-target": "error" as const } },
+  ];
+  const told = (code: string): string[] =>
+    new Linter().verify(code, config).map(({ line, column, message }) => `${line}:${column} ${message}`);
+  const NEVER = "A target is the name of a function, so it is never";
+
+  it.each([
+    ["a comparison", "if (node.target === torch.relu) f();", "1:21", "torch.relu"],
+    ["one from the right", "if (torch.relu != node.target) f();", "1:5", "torch.relu"],
+    [
+      "a variable",
+      "const { target } = node; if (target !== torch.ops.aten.add.Tensor) f();",
+      "1:41",
+      "torch.ops.aten.add.Tensor",
+    ],
+    ["something imported", 'import { F as fn } from "tracefx";\nnode.target === fn.relu;', "2:17", "fn.relu"],
+    ["a case", "switch (node.target) {\n  case torch.relu:\n    f();\n}", "2:8", "torch.relu"],
+    ["a list", "[torch.relu, torch.sigmoid.target].includes(node.target);", "1:2", "torch.relu"],
+    ["a set", "const some = new Set([torch.relu]);\nsome.has(node.target);", "1:23", "torch.relu"],
+  ])("refuses %s, and mends it", (_, code, place, given) => {
+    expect(told(code)).toEqual([`${place} ${NEVER} \`${given}\`: write \`${given}.target\`.`]);
+    const { fixed, output } = new Linter().verifyAndFix(code, config);
+    expect([fixed, output]).toEqual([true, code.replace(given, `${given}.target`)]);
+    expect(told(output)).toEqual([]);
+  });
+
+  it("takes names, and what is no target", () => {
+    expect(told("node.target === torch.relu.target; torch.relu.target === node.target;")).toEqual([]);
+    expect(
+      told('node.target === "torch.relu"; node.op === torch.relu; torch.relu.target === torch.relu.name;'),
+    ).toEqual([]);
+    expect(told("event.target === this.button; node.target === other.target; names.has(node.target);")).toEqual([]);
+    expect(told("const some = [torch.relu]; const f = () => { const some = []; some.includes(target); };")).toEqual([]);
+  });
+});
+
 describe("oxlint", () => {
   const folder = mkdtempSync(join(tmpdir(), "tracefx-lint-"));
   afterAll(() => rmSync(folder, { recursive: true }));
@@ -240,11 +278,11 @@ describe("oxlint", () => {
     const config = {
       jsPlugins: ["./plugin.mjs"],
       categories: { correctness: "off" },
-      rules: { "tracefx/no-untraceable": "error" },
+      rules: { "tracefx/no-untraceable": "error", "tracefx/no-function-target": "error" },
     };
     writeFileSync(join(folder, ".oxlintrc.json"), JSON.stringify(config));
     const code =
-      "class Net extends nn.Module {\n  forward(x: Tensor): Tensor {\n    if (x as any) return x;\n    return x!;\n  }\n}\n";
+      "class Net extends nn.Module {\n  forward(x: Tensor): Tensor {\n    if (x as any) return x;\n    return x!;\n  }\n}\nnode.target === torch.relu;\n";
     writeFileSync(join(folder, "model.ts"), code);
     const oxlint = fileURLToPath(new URL("../../../node_modules/oxlint/bin/oxlint", import.meta.url));
     const run = (): string =>
@@ -256,5 +294,6 @@ describe("oxlint", () => {
       output = String((error as { stdout: unknown }).stdout);
     }
     expect(output).toMatch(/model\.ts:3:9: `if \(x as any\)` asks whether|model\.ts:3:9: `if \(x\)` asks whether/);
+    expect(output).toContain("model.ts:7:17: A target is the name of a function");
   }, 30_000);
 });
