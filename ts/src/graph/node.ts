@@ -277,7 +277,12 @@ export class Node extends HiddenState {
   }
 }
 
-Object.setPrototypeOf(NodeBase.prototype, answeringPythonNames("a Node"));
+Object.setPrototypeOf(
+  NodeBase.prototype,
+  answeringPythonNames("a Node", {
+    advice: { normalized_arguments: 'import { normalizedArguments } from "tracefx": normalizedArguments(node, gm)' },
+  }),
+);
 showThemselves(Node);
 answerMembersOf(Node);
 

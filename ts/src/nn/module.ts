@@ -593,7 +593,12 @@ export class Module extends Callable {
 
 Object.setPrototypeOf(
   Module.prototype,
-  answeringPythonNames((module) => (module as Module).className),
+  answeringPythonNames((module) => (module as Module).className, {
+    advice: {
+      cuda: 'there is one device, the CPU; a program runs on a GPU by program.module({ device: "gpu" })',
+      to_folder: 'import { toFolder } from "tracefx/node"',
+    },
+  }),
 );
 showThemselves(Module);
 

@@ -53,6 +53,12 @@ test("members by Python's names are answered with ours", () => {
 test("what PyTorch has in other places is told where it is", () => {
   expect(read(torch, "nn")).toThrow('import { nn } from "tracefx"');
   expect(read(torch, "export")).toThrow("exportProgram");
+  for (const name of ["func", "vmap", "cond", "while_loop", "autograd", "utils", "jit"])
+    expect(read(torch, name), name).toThrow(/import \{ \w+.* \} from "tracefx"/);
+  expect(read(torch, "get_default_dtype")).toThrow("float32");
+  expect(read(new nn.ReLU(), "cuda")).toThrow('program.module({ device: "gpu" })');
+  expect(read(symbolicTrace(new nn.ReLU()), "to_folder")).toThrow('"tracefx/node"');
+  expect(read(symbolicTrace(new nn.ReLU()).graph.nodes.at(0) as Node, "normalized_arguments")).toThrow("(node, gm)");
   expect(read(torch.ones([1]), "numpy")).toThrow("`x.data` has the elements");
   expect(read(new Graph(), "python_code")).toThrow("graph.generateCode()");
 });
