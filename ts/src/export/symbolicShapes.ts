@@ -296,6 +296,7 @@ function sizesText(sizes: readonly Size[]): string {
  * ```
  */
 export function hasStaticValue(value: Size | Condition): boolean {
+  checkNumber("hasStaticValue", value);
   return !(value instanceof TracedNumber) || typeof value.simplified !== "object";
 }
 
@@ -321,6 +322,7 @@ export function isConcreteBool(value: Condition): boolean {
  * ```
  */
 export function isConcreteFloat(value: Size | Float): boolean {
+  checkNumber("isConcreteFloat", value);
   return value instanceof Float || hasStaticValue(value);
 }
 
@@ -333,6 +335,7 @@ export function isConcreteFloat(value: Size | Float): boolean {
  * ```
  */
 export function hasGuardingHint(value: Size | Condition): boolean {
+  checkNumber("hasGuardingHint", value);
   return !(value instanceof TracedNumber) || value.hint !== undefined;
 }
 
@@ -345,6 +348,7 @@ export function hasGuardingHint(value: Size | Condition): boolean {
  * ```
  */
 export function guardingHintOrThrow(value: Size): number {
+  checkNumber("guardingHintOrThrow", value);
   return value instanceof TracedNumber ? guardingHint(value, "integer") : value;
 }
 
@@ -357,6 +361,7 @@ export function guardingHintOrThrow(value: Size): number {
  * ```
  */
 export function optimizationHint(value: Size, fallback?: number): number {
+  checkNumber("optimizationHint", value);
   if (!(value instanceof TracedNumber)) return value;
   return (value.hint as number | undefined) ?? fallback ?? guardingHint(value, "integer");
 }
@@ -375,6 +380,13 @@ function guardingHint(value: TracedNumber, kind: "integer" | "float"): number {
 function asked(what: string, condition: Condition): boolean | TracedNumber {
   checkGiven(what, typeof condition === "boolean" || condition instanceof TracedNumber, "a condition on sizes");
   return condition;
+}
+
+/** Refuses what no export gives: a symbolic trace knows no sizes, and a decision on one would be lost. */
+function checkNumber(what: string, value: unknown): void {
+  const isKnown = ["number", "bigint", "boolean"].includes(typeof value);
+  const isGiven = isKnown || value instanceof TracedNumber || value instanceof Float;
+  checkGiven(what, isGiven, "a number or a condition on sizes", "only an export knows sizes: exportProgram");
 }
 
 function isDataDependent(error: unknown): boolean {

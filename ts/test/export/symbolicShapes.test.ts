@@ -13,6 +13,7 @@ import {
   type ExportedProgram,
   exportProgram,
   guardBool,
+  guardFloat,
   guardingHintOrThrow,
   guardInt,
   guardOrFalse,
@@ -22,6 +23,7 @@ import {
   hasStaticValue,
   init,
   isConcreteBool,
+  isConcreteFloat,
   Module,
   moduleToNestedDict,
   nn,
@@ -35,6 +37,7 @@ import {
   staticallyKnownTrue,
   symAnd,
   symEq,
+  symbolicTrace,
   symOr,
   tensor,
   type Tensor,
@@ -205,5 +208,36 @@ describe("as symbolic_shapes decides:", () => {
     const said: string[] = [];
     programs[name]?.((it) => void said.push(withoutNumbers(text(it))));
     expect(said).toEqual(recorded[name]?.map((it) => ours(name, withoutNumbers(it))));
+  });
+});
+
+describe("the check of sources", () => {
+  const deciding: Readonly<Record<string, (x: Tensor) => Tensor>> = {
+    expectTrue: (x) => x.mul(expectTrue(ge(x.size(0), 0)) ? 1 : 2),
+    guardBool: (x) => x.mul(guardBool(gt(x.size(0), 2)) ? 1 : 2),
+    guardFloat: (x) => x.mul(guardFloat(x.size(0)) > 2 ? 1 : 2),
+    guardInt: (x) => x.mul(guardInt(x.size(0)) === 4 ? 1 : 2),
+    guardOrFalse: (x) => x.mul(guardOrFalse(gt(x.size(0), 2)) ? 1 : 2),
+    guardOrTrue: (x) => x.mul(guardOrTrue(gt(x.size(0), 2)) ? 1 : 2),
+    guardScalar: (x) => x.mul(guardScalar(x.size(0)) === 4 ? 1 : 2),
+    guardingHintOrThrow: (x) => x.mul(guardingHintOrThrow(x.size(0)) > 2 ? 1 : 2),
+    hasGuardingHint: (x) => x.mul(hasGuardingHint(x.size(0)) ? 1 : 2),
+    hasStaticValue: (x) => x.mul(hasStaticValue(x.size(0)) ? 1 : 2),
+    isConcreteBool: (x) => x.mul(isConcreteBool(gt(x.size(0), 2)) ? 1 : 2),
+    isConcreteFloat: (x) => x.mul(isConcreteFloat(x.size(0)) ? 1 : 2),
+    optimizationHint: (x) => x.mul(optimizationHint(x.size(0)) > 2 ? 1 : 2),
+    staticallyKnownFalse: (x) => x.mul(staticallyKnownFalse(lt(x.size(0), 0)) ? 1 : 2),
+    staticallyKnownTrue: (x) => x.mul(staticallyKnownTrue(ge(x.size(0), 0)) ? 1 : 2),
+  };
+
+  test.each(Object.keys(deciding))("lets %s decide, which a symbolic trace refuses", (name) => {
+    const forward = deciding[name] as (x: Tensor) => Tensor;
+    class M extends Module {
+      override forward = forward;
+    }
+    const dynamicShapes = { x: { 0: Dim.AUTO } };
+    const { graph } = exportProgram(new M(), [ones()], {}, { dynamicShapes, checkSources: "strict", verify: false });
+    expect(String(graph)).toMatch(/mul\.Tensor\]\(args = \(%x, [12]\)/);
+    expect(() => symbolicTrace(forward, { checkSources: false })).toThrow(/takes a (number|condition|size)/);
   });
 });

@@ -334,7 +334,24 @@ export const ASSERTIONS = /^(console\.assert|assert|assert\.ok|invariant|ok|node
 export const ASSERTED_EQUAL = /^assert\.(not)?(strict|deep|deepStrict)?[eE]qual$/;
 
 /** Functions of tracefx that give a plain value for a traced one, or refuse it. */
-export const DECIDING: ReadonlySet<string> = new Set(["guard"]);
+export const DECIDING: ReadonlySet<string> = new Set([
+  "guard",
+  "guardBool",
+  "guardFloat",
+  "guardInt",
+  "guardOrFalse",
+  "guardOrTrue",
+  "guardScalar",
+  "guardingHintOrThrow",
+  "expectTrue",
+  "hasGuardingHint",
+  "hasStaticValue",
+  "isConcreteBool",
+  "isConcreteFloat",
+  "optimizationHint",
+  "staticallyKnownFalse",
+  "staticallyKnownTrue",
+]);
 
 /** Names by which tracefx and its parts are known: their functions are recorded, or take plain values. */
 export const KNOWN_ROOTS: ReadonlySet<string> = new Set([
