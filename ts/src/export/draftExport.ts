@@ -33,6 +33,7 @@ import {
 } from "./exportProgram.ts";
 import { type ExportInputs, ExportTracer } from "./exportTracer.ts";
 import { isIdle } from "./recordedCall.ts";
+import { fixesInTypeScript } from "./refineShapes.ts";
 import { isWithoutData, type SessionInput, type SessionOptions, ShapeSession } from "./shapes.ts";
 import { TracedNumber, TracedTensor } from "./traced.ts";
 
@@ -200,14 +201,16 @@ class Draft {
 
   /** Notes what the sizes were taken to be that are not what was said. */
   violated(error: FxError, dynamicShapes: DynamicShapes): void {
-    const lines = error.reason.split("\n");
-    const fixes = lines.slice(lines.indexOf("Suggested fixes:") + 1).map((it) => it.trim());
-    for (const { expr, place } of this.guards) {
+    const fixes = fixesInTypeScript(error.reason);
+    const places = new Set(this.guards.map(({ place }) => place));
+    // What operators ask of sizes is decided in the engine, which notes where the call stands.
+    const asked = error.notes.flatMap((it) => readAsked(it) ?? []).filter(({ place }) => !places.has(place));
+    for (const { expr, place } of [...this.guards, ...asked]) {
       this.add("GUARD_ADDED", expr, {
         expr,
         ...(place === undefined || place === "" ? {} : { place }),
         newDynamicShapes: shapesText(dynamicShapes),
-        fix: `say so: ${fixes.filter((it) => it !== "").join("; ")}`,
+        fix: fixes.length > 0 ? `say so: ${fixes.join("; ")}` : "say of the sizes what the guard says, or Dim.AUTO",
       });
     }
   }
@@ -405,6 +408,13 @@ const OPERATORS: ReadonlyMap<string, string> = new Map([
   ["Mod", "mod"],
   ["PythonMod", "mod"],
 ]);
+
+/** A condition that a note of a violation tells, and where it comes from. */
+function readAsked(note: string): { readonly expr: string; readonly place: string } | undefined {
+  const [, expr, value, place] = /^(.+?) (?:is asked|became (\S+)) at (.+)$/.exec(note) ?? [];
+  if (expr === undefined || place === undefined) return undefined;
+  return { expr: value === undefined ? expr : `${expr} == ${value}`, place };
+}
 
 /** An expression as a call of functions of `operator`. */
 function inTypeScript(expression: Expression): string {

@@ -30,21 +30,14 @@ const FORMULA = /^(?:(\d+)\*)?([A-Za-z_]\w*)(?: ([+-]) (\d+))?$/;
 export function refineDynamicShapesFromSuggestedFixes<T>(message: string, dynamicShapes: T): T {
   const isText = typeof message === "string";
   checkGiven("refineDynamicShapesFromSuggestedFixes", isText, "the message of an error as text");
-  const [, text] = message.split("Suggested fixes:");
-  if (text === undefined) {
+  const lines = suggestedFixes(message);
+  if (lines === undefined) {
     throw fxError(
       "InvalidOption",
       "Suggested fixes not found in error message given to refine_dynamic_shapes_from_suggested_fixes()",
     );
   }
-  const fixes = new Map(
-    text
-      .trim()
-      .split("\n")
-      .map((it) => it.trim())
-      .filter((it) => /^\w+ = /.test(it))
-      .map(readFix),
-  );
+  const fixes = new Map(lines.map(readFix));
   const known = new Map<string, DimVar>();
   visit(dynamicShapes, (dim) => {
     const root = dim.root ?? dim;
@@ -52,6 +45,39 @@ export function refineDynamicShapesFromSuggestedFixes<T>(message: string, dynami
     return dim;
   });
   return visit(dynamicShapes, (dim) => refined(dim, fixes, known)) as T;
+}
+
+/** What the message of a violation suggests, as TypeScript has it: `_n = Dim("_n", { min: 1 })`, `n = _n.mul(2)`. */
+export function fixesInTypeScript(message: string): string[] {
+  return (suggestedFixes(message) ?? []).map((line) => {
+    const [name, fix] = readFix(line);
+    return `${name} = ${inTypeScript(name, fix)}`;
+  });
+}
+
+function inTypeScript(name: string, fix: Fix): string {
+  switch (fix.kind) {
+    case "size":
+      return String(fix.size);
+    case "range": {
+      const bounds = Object.entries(fix.bounds).map(([end, value]) => `${end}: ${value}`);
+      return bounds.length === 0 ? `Dim("${name}")` : `Dim("${name}", { ${bounds.join(", ")} })`;
+    }
+    case "derived": {
+      const { root, factor, offset } = fix;
+      const product = factor === 1 ? root : `${root}.mul(${factor})`;
+      return offset === 0 ? product : `${product}.${offset < 0 ? "sub" : "add"}(${Math.abs(offset)})`;
+    }
+    default:
+      return fix satisfies never;
+  }
+}
+
+/** The lines that suggest something; undefined where the message has no such part. */
+function suggestedFixes(message: string): string[] | undefined {
+  const [, text] = message.split("Suggested fixes:");
+  const lines = text?.trim().split("\n");
+  return lines?.map((it) => it.trim()).filter((it) => /^\w+ = /.test(it));
 }
 
 function readFix(line: string): [name: string, fix: Fix] {

@@ -19,6 +19,7 @@ import { Dim, type DimBounds, DimHint, type DimSpec, DimVar } from "./dim.ts";
 import { deferGuards, isData } from "./deferredGuards.ts";
 import { InputSymbols } from "./inputSymbols.ts";
 import type { RangeConstraint, SymbolAssumptions } from "./program.ts";
+import { fixesInTypeScript } from "./refineShapes.ts";
 import type { StatelessSymbolicContext } from "./symbolicContext.ts";
 import { replayShapeEnvEvents, ShapeEnvEvent, shapeEnvCheckStateEqual, type ShapeEventName } from "./shapeEvents.ts";
 
@@ -289,6 +290,14 @@ export class ShapeSession implements Disposable {
    * @throws {@link ExportError} where that is not the same, with PyTorch's suggestions.
    */
   finish(): SessionResult {
+    try {
+      return this.#finish();
+    } catch (error) {
+      throw withFixes(error);
+    }
+  }
+
+  #finish(): SessionResult {
     const engine = this.#engine;
     const strict = this.#isDeferring ? this.#strictly() : undefined;
     const { ranges, guards, assertions } =
@@ -470,6 +479,15 @@ class Commitments {
     const symbols = [...after.#data.keys()].some((it) => !this.#data.has(it));
     return guards || asserts || symbols ? { guards, asserts, symbols } : undefined;
   }
+}
+
+/** A violation with what it suggests in TypeScript: the reason is in PyTorch's words. */
+function withFixes(error: unknown): unknown {
+  if (!(error instanceof FxError) || error.kind !== "ConstraintViolation") return error;
+  const fixes = fixesInTypeScript(error.reason);
+  if (fixes.length === 0) return error;
+  const help = `say of the dynamic sizes: ${fixes.join("; ")}; or change the code that asks for more than that`;
+  return fxError(error.kind, error.reason, { notes: error.notes, help, cause: error });
 }
 
 /** Refuses a body that goes on later, when nothing is suppressed or refused any more. */

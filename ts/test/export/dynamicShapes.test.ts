@@ -4,13 +4,18 @@ import {
   AdditionalInputs,
   Dim,
   dims,
+  draftExport,
   type DynamicShapes,
+  exportProgram,
   init,
+  Module,
   refineDynamicShapesFromSuggestedFixes,
   resolveDynamicShapes,
   ShapesCollection,
+  type Tensor,
   torch,
 } from "../../src/index.ts";
+import { fixesInTypeScript } from "../../src/export/refineShapes.ts";
 import { thrown } from "../thrown.ts";
 
 beforeAll(() => init());
@@ -115,4 +120,34 @@ test("suggested fixes are taken over", () => {
   expect(shown).toEqual(["Dim('a', min=3, max=16)", "2*a + 1", "4", "5", "4*_d", "null"]);
   expect(fixed.x[1]?.max).toBe(33);
   expect(thrown(() => refineDynamicShapesFromSuggestedFixes("nothing", {})).code).toBe("FX0702");
+});
+
+test("fixes are told in TypeScript, by errors and drafts of exports", () => {
+  class Paired extends Module {
+    override forward(x: Tensor, y: Tensor): Tensor {
+      return x
+        .view(-1, 2)
+        .sum()
+        .add(y.narrow(0, 3, 1));
+    }
+  }
+  const inputs = [torch.ones(4), torch.ones(5)];
+  const dynamicShapes = { x: [Dim("n")], y: [Dim("m")] };
+  const error = thrown(() => exportProgram(new Paired(), inputs, {}, { dynamicShapes }));
+  expect(error.reason).toContain("  n = 2*_n");
+  const fixes = 'm = Dim("m", { min: 4 }); _n = Dim("_n", { min: 1 }); n = _n.mul(2)';
+  expect(error.help).toBe(`say of the dynamic sizes: ${fixes}; or change the code that asks for more than that`);
+  const { failures } = draftExport(new Paired(), inputs, {}, { dynamicShapes }).report;
+  expect(failures.map((it) => it.data.fix)).toContain(`say so: ${fixes}`);
+
+  const lines =
+    "Suggested fixes:\n  b = a\n  c = 3*a - 1\n  d = a + 2\n  e = 4\n  f = Dim('f', max=8)\n  g = Dim('g', max=oo)";
+  expect(fixesInTypeScript(lines)).toEqual([
+    "b = a",
+    "c = a.mul(3).sub(1)",
+    "d = a.add(2)",
+    "e = 4",
+    'f = Dim("f", { max: 8 })',
+    'g = Dim("g")',
+  ]);
 });
