@@ -2,10 +2,11 @@
 
 usage: python tests/oracle/gen_extensions.py [torchvision]
 
-Writes tests/fixtures/extensions/calls.jsonl, or torchvision.jsonl. Tensors stand in it as `{"dtype", "size", "data"}`. It needs
-torchao 0.18.0 and the files of transformers 5.24.0, of which no module is imported, or torchvision 0.28.0.
+Writes tests/fixtures/extensions/calls.jsonl, or torchvision.jsonl. Tensors stand in it as `{"dtype", "size", "data"}`, numbers
+that are not finite as text. It needs torchao 0.18.0 and the files of transformers 5.24.0, of which no module is imported, or
+torchvision 0.28.0.
 """
-import ast, importlib, importlib.util, json, pathlib, sys
+import ast, importlib, importlib.util, json, math, pathlib, sys
 
 import torch
 
@@ -15,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent / "fixtures"
 def encode(value):
     if isinstance(value, torch.Tensor):
         data = value.detach().to(torch.float64 if value.dtype.is_floating_point else torch.int64).flatten().tolist()
+        data = [it if math.isfinite(it) else str(it) for it in data]
         return {"dtype": str(value.dtype).removeprefix("torch."), "size": list(value.shape), "data": data}
     if isinstance(value, torch.dtype):
         return {"dtype": str(value).removeprefix("torch.")}
@@ -99,6 +101,39 @@ def detections():
     yield ops.nms, [torch.rand(3, 5), torch.rand(3), 0.5], {}
     yield ops.nms, [torch.rand(3, 4), torch.rand(2), 0.5], {}
     yield ops.roi_align, [torch.rand(1, 1, 4, 4), torch.rand(2, 4), 1.0, 2, 2, 2, True], {}
+    yield from regions(ops)
+
+
+def regions(ops):
+    """Pooling of boxes that lie inside of the picture, across its edge, outside of it, and that are inverted or of no size."""
+    corners = [[1.0, 1.0, 6.5, 5.0], [0.5, 1.5, 2.5, 3.5], [-3.0, -2.0, 4.0, 12.0], [30.0, 30.0, 40.0, 40.0],
+               [-9.0, -9.0, -5.0, -5.0], [5.0, 6.0, 2.0, 3.0], [3.0, 3.0, 3.0, 3.0], [0.0, 0.0, 9.0, 8.0]]
+    for dtype in (torch.float16, torch.float32, torch.float64):
+        x = short(torch.randn(2, 6, 6, 7)).to(dtype)
+        rois = torch.tensor([[float(at % 2), *it] for at, it in enumerate(corners)], dtype=dtype)
+        yield ops.roi_align, [x, rois, 0.7, 2, 3, -1, True], {}
+        for scale, rows, columns in ((1.0, 2, 3), (0.7, 2, 3), (0.7, 1, 1), (1.0, 3, 1)):
+            yield ops.roi_pool, [x[:, :2], rois, scale, rows, columns], {}
+            yield ops.ps_roi_pool, [x, rois, scale, rows, columns], {}
+            for ratio in (2, -1):
+                yield ops.ps_roi_align, [x, rois, scale, rows, columns, ratio], {}
+        yield ops.roi_pool, [x[:, :1], rois[:0], 1.0, 2, 2], {}
+        yield ops.ps_roi_pool, [x[:, :2], rois[:0], 1.0, 2, 1], {}
+        yield ops.ps_roi_align, [x[:, :2], rois[:0], 1.0, 2, 1, 2], {}
+    x, rois = short(torch.randn(1, 4, 5, 5)), torch.tensor([[0.0, 0.0, 0.0, 3.0, 3.0]])
+    yield ops.roi_pool, [x, rois, 1.0, 0, 2], {}
+    pools = [(ops.roi_pool, []), (ops.ps_roi_pool, []), (ops.ps_roi_align, [2])]
+    for op, rest in pools:
+        yield op, [x[0], rois, 1.0, 2, 2, *rest], {}
+        yield op, [x, rois.double(), 1.0, 2, 2, *rest], {}
+        yield op, [x.int(), rois.int(), 1.0, 2, 2, *rest], {}
+        yield op, [x.bfloat16(), rois.bfloat16(), 1.0, 2, 2, *rest], {}
+    for op, rest in pools[1:]:
+        yield op, [x, rois[:, :4], 1.0, 2, 2, *rest], {}
+        yield op, [x, rois, 1.0, 3, 1, *rest], {}
+    x[0, 0], x[0, 1] = math.nan, -math.inf
+    yield ops.roi_pool, [x, rois, 1.0, 2, 2], {}
+    yield ops.ps_roi_pool, [x, rois, 1.0, 2, 2], {}
 
 
 torch.manual_seed(19)

@@ -67,6 +67,18 @@ pub const EXTENSIONS: &[Extension] = &[
         body: Body::Whole { shape: torchvision::roi_align_shape, kernel: torchvision::roi_align },
     },
     Extension {
+        schema: "torchvision::roi_pool(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width) -> (Tensor, Tensor)",
+        body: Body::Whole { shape: torchvision::roi_pool_shape, kernel: torchvision::roi_pool },
+    },
+    Extension {
+        schema: "torchvision::ps_roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio) -> (Tensor, Tensor)",
+        body: Body::Whole { shape: torchvision::ps_roi_align_shape, kernel: torchvision::ps_roi_align },
+    },
+    Extension {
+        schema: "torchvision::ps_roi_pool(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width) -> (Tensor, Tensor)",
+        body: Body::Whole { shape: torchvision::ps_roi_pool_shape, kernel: torchvision::ps_roi_pool },
+    },
+    Extension {
         schema: "torchvision::deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor",
         body: Body::Whole { shape: torchvision::deform_conv2d_shape, kernel: torchvision::deform_conv2d },
     },

@@ -1,10 +1,17 @@
 //! What torchvision's detectors do with boxes, and deformable convolutions, after the CPU kernels of its `csrc/ops`.
 //!
-//! Numbers are computed in float64. Where a comparison decides, they are rounded to the dtype first, so that it falls as in
-//! torchvision.
+//! Numbers are computed in float64. What poolings give, and what comparisons decide on, is rounded to the dtype at each step,
+//! and so equal to torchvision's.
+
+mod regions;
+
+pub(super) use regions::{
+    ps_roi_align, ps_roi_align_shape, ps_roi_pool, ps_roi_pool_shape, roi_align, roi_align_shape, roi_pool,
+    roi_pool_shape,
+};
 
 use crate::call;
-use tracefx_core::{DType, Result, Tensor, allocate};
+use tracefx_core::{DType, Result, Tensor, allocate, f16};
 use tracefx_ir::TensorMeta;
 use tracefx_ops::{Args, Output, Value};
 use tracefx_sym::SymInt;
@@ -28,9 +35,16 @@ fn of_numbers(numbers: &[f64], sizes: &[usize], dtype: DType) -> Result<Value<Te
     Ok(Value::Tensor(converted(&Tensor::from_slice(numbers, sizes)?, dtype)?))
 }
 
+/// Where a number between pixels lies: up to four of them, and their weights.
+type Taps = [(usize, f64); 4];
+
 /// A number as the dtype holds it.
 fn rounding(dtype: DType) -> fn(f64) -> f64 {
-    if dtype == DType::Float64 { |it| it } else { |it| f64::from(it as f32) }
+    match dtype {
+        DType::Float64 => |it| it,
+        DType::Float16 => |it| f64::from(f16::from_f64(it)),
+        _ => |it| f64::from(it as f32),
+    }
 }
 
 fn check_float<T>(args: &Args<'_, T>, kernel: &str, dtype: DType) -> Result<()> {
@@ -96,107 +110,6 @@ pub(super) fn nms(args: &Kernel<'_>) -> Result<Vec<Value<Tensor>>> {
         }
     }
     Ok(vec![Value::Tensor(Tensor::from_slice(&kept, &[kept.len()])?)])
-}
-
-pub(super) fn roi_align_shape(args: &Shape<'_>) -> Result<Vec<Output>> {
-    let (input, rois) = (args.tensor(0)?, args.tensor(1)?);
-    let ([_, channels, ..], [count, five]) = (&input.sizes[..], &rois.sizes[..]) else {
-        return Err(args.bad_shape("input must be 4D and rois 2D"));
-    };
-    if input.sizes.len() != 4 {
-        return Err(args.bad_shape(format!("input must be 4D, got {}D", input.sizes.len())));
-    }
-    if args.differ(five, &SymInt::from(5)) {
-        return Err(args.bad_shape("rois must have shape as Tensor[K, 5]"));
-    }
-    if input.dtype != rois.dtype {
-        return Err(args.invalid("roi_align: Expected tensor for input to have the same type as tensor for rois"));
-    }
-    check_float(args, "roi_align_forward_kernel", input.dtype)?;
-    let sizes = vec![count.clone(), channels.clone(), args.sym_int(3)?.clone(), args.sym_int(4)?.clone()];
-    Ok(vec![Output::Tensor(TensorMeta::contiguous(input.dtype, sizes))])
-}
-
-/// Where a number between pixels lies: up to four of them, and their weights.
-type Taps = [(usize, f64); 4];
-
-/// The four pixels around a point of a picture, which ends at its edges; none for a point that is more than one pixel outside.
-fn taps_within(y: f64, x: f64, [height, width]: [usize; 2]) -> Option<Taps> {
-    if y < -1.0 || y > height as f64 || x < -1.0 || x > width as f64 {
-        return None;
-    }
-    let along = |it: f64, size: usize| {
-        let it = it.max(0.0);
-        let low = it as usize;
-        if low >= size - 1 { (size - 1, size - 1, 0.0) } else { (low, low + 1, it - low as f64) }
-    };
-    let ((top, bottom, dy), (left, right, dx)) = (along(y, height), along(x, width));
-    Some([
-        (top * width + left, (1.0 - dy) * (1.0 - dx)),
-        (top * width + right, (1.0 - dy) * dx),
-        (bottom * width + left, dy * (1.0 - dx)),
-        (bottom * width + right, dy * dx),
-    ])
-}
-
-/// How many points of one box are looked at: a box may be as large as its numbers say.
-const MOST_SAMPLES: usize = 1 << 22;
-
-/// The mean of points within each of the cells that a box is parted into.
-pub(super) fn roi_align(args: &Kernel<'_>) -> Result<Vec<Value<Tensor>>> {
-    let (input, rois) = (args.tensor(0)?, args.tensor(1)?);
-    let (scale, n_samples, is_aligned) = (args.float(2)?, args.int(5)?, args.bool(6)?);
-    let [Ok(rows), Ok(columns)] = [args.int(3)?, args.int(4)?].map(usize::try_from) else {
-        return Err(args.invalid("the pooled size is negative"));
-    };
-    let &[batch, channels, height, width] = input.sizes() else { panic!("the shape rule takes 4 dimensions") };
-    let (round, plane) = (rounding(input.dtype()), height * width);
-    let pixels = numbers(input)?;
-    let boxes = numbers(rois)?;
-    let n_cells = rows.saturating_mul(columns);
-    let mut res = allocate::with_room((rois.sizes()[0] * channels).saturating_mul(n_cells))?;
-    for corners in boxes.chunks_exact(5) {
-        let image = corners[0] as usize;
-        if corners[0] < 0.0 || image >= batch {
-            return Err(args.invalid(format!("a box is of image {}, of {batch}", corners[0])));
-        }
-        let offset = if is_aligned { 0.5 } else { 0.0 };
-        let corner = |at: usize| round(round(corners[at] * round(scale)) - offset);
-        let ([x0, y0], [x1, y1]) = ([corner(1), corner(2)], [corner(3), corner(4)]);
-        let least = if is_aligned { f64::NEG_INFINITY } else { 1.0 };
-        let cell = |from: f64, to: f64, count: usize| {
-            let size = round(to - from).max(least);
-            let step = round(size / count as f64);
-            let samples = if n_samples > 0 { n_samples as f64 } else { step.ceil() };
-            (step, samples.max(0.0) as usize)
-        };
-        let ((dy, n_y), (dx, n_x)) = (cell(y0, y1, rows), cell(x0, x1, columns));
-        if n_y.saturating_mul(n_x).saturating_mul(n_cells) > MOST_SAMPLES {
-            return Err(args.invalid(format!("a box of {n_y} times {n_x} samples in each of {n_cells} cells")));
-        }
-        let count = (n_y * n_x).max(1) as f64;
-        let mut cells: Vec<Vec<Taps>> = allocate::with_room(n_cells)?;
-        for row in 0..rows {
-            for column in 0..columns {
-                let point = |from: f64, at: usize, step: f64, sample: usize, of: usize| {
-                    round(from + at as f64 * step + (sample as f64 + 0.5) * step / of as f64)
-                };
-                let points = (0..n_y).flat_map(|iy| (0..n_x).map(move |ix| (iy, ix)));
-                let taps = points.filter_map(|(iy, ix)| {
-                    taps_within(point(y0, row, dy, iy, n_y), point(x0, column, dx, ix, n_x), [height, width])
-                });
-                cells.push(taps.collect());
-            }
-        }
-        for channel in 0..channels {
-            let from = (image * channels + channel) * plane;
-            let own = &pixels[from..from + plane];
-            let sum = |taps: &Vec<Taps>| taps.iter().flatten().map(|(at, weight)| own[*at] * weight).sum::<f64>();
-            res.extend(cells.iter().map(|it| sum(it) / count));
-        }
-    }
-    let sizes = [rois.sizes()[0], channels, rows, columns];
-    Ok(vec![of_numbers(&res, &sizes, input.dtype())?])
 }
 
 pub(super) fn deform_conv2d_shape(args: &Shape<'_>) -> Result<Vec<Output>> {
