@@ -14,6 +14,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from torch._decomp import get_decompositions
+from torch._higher_order_ops.associative_scan import associative_scan
 from torch.fx.experimental.proxy_tensor import (
     DecompositionInterpreter,
     get_isolated_graphmodule,
@@ -615,6 +616,46 @@ def refusals_of_grad(say):
     say(message(lambda: jvp(square_sum, (numbers(2),), (numbers(2), numbers(2)))))
     say(message(lambda: jvp(square_sum, (numbers(2),), (numbers(3),))))
     say(message(lambda: vjp(lambda x: x.sin(), numbers(2))[1](numbers(3))))
+
+
+def decayed(a, b): return a * 0.5 + b
+
+
+def joined(a, b): return a[0] * b[0], a[1] * b[0] + b[1]
+
+
+def scanned(*args, **kwargs): return associative_scan(*args, combine_mode="generic", **kwargs)
+
+
+@case
+def associative_scans(say):
+    for n in (1, 2, 3, 5, 8): told(say, lambda x: scanned(decayed, x, 0), numbers(n, 2))
+
+
+@case
+def associative_scan_of_leaves(say):
+    told(say, lambda x, y: scanned(joined, (x, y), 1, reverse=True), numbers(2, 3), numbers(2, 3) + 1)
+
+
+@case
+def numbers_of_associative_scans(say):
+    def bits(x): return [x.view(torch.int32).sum(), x.view(torch.int32)[-1]]
+
+    for n in (1, 2, 3, 5, 7, 8, 1000):
+        x = torch.sin(torch.arange(n) % 97 * 0.7)
+        x = torch.round(x * 1000) / 1000
+        for reverse in (False, True): say(bits(scanned(torch.add, x, 0, reverse=reverse)))
+        say([bits(it) for it in scanned(joined, (x, x * 3), -1)])
+    say(scanned(torch.mm, numbers(5, 2, 2) + 1, 0))
+    say(scanned(lambda a, b: {"x": a["x"] * b["x"]}, {"x": numbers(2, 3) + 2}, 1))
+
+
+@case
+def refusals_of_associative_scan(say):
+    say(message(lambda: scanned(decayed, numbers(0, 2), 0)))
+    say(message(lambda: scanned(decayed, (numbers(2, 2), numbers(2)), 1)))
+    say(message(lambda: scanned(decayed, [], 0)))
+    say(message(lambda: scanned(decayed, numbers(2), 0, reverse=2)))
 
 
 with open(sys.argv[1], "w") as file:

@@ -10,6 +10,7 @@ export { DTYPES, type DType } from "../../bindings/dtypes.ts";
 export type { Bytes } from "./base/bytes.ts";
 export { differentiateOperator, inferOperator, operatorTolerance } from "./engine/dispatch.ts";
 export { showInConsole } from "./base/inspect.ts";
+export { associativeScan, type AssociativeScanOptions } from "./export/associativeScan.ts";
 export { compile, type CompiledModule, type CompileOptions } from "./export/compile.ts";
 export { Dim, type DimBounds, type DimFactory, DimHint, type DimSpec, DimVar, dims } from "./export/dim.ts";
 export { type DynamicShapes, type DynamicShapesBuilder, resolveDynamicShapes } from "./export/dynamicShapes.ts";

@@ -8,19 +8,17 @@
  */
 import { type FxError, fxError } from "../base/errors.ts";
 import { functionNamed } from "../functions/table.ts";
-import { slice } from "../graph/args.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { runCond, runMap, runScan, runWhileLoop } from "./higherOrder.ts";
 import { type PytreeSpec, treeFlatten, treeMap, treeUnflatten } from "./pytree.ts";
 import { isProxy } from "./proxy.ts";
 import { recorderOf } from "../record/record.ts";
 import { enter, leave, pass, traceError } from "../record/stack.ts";
-import { checkInsteadOf, shareFreeValues, type Subgraph, type SubgraphCall } from "./subgraph.ts";
+import { shareFreeValues, type Subgraph, type SubgraphCall } from "./subgraph.ts";
 import { activeTracer, Tracer } from "./tracer.ts";
 import { ValueTuple } from "../base/values.ts";
-import { checkFunction, checkGiven, checkList, checkOptions } from "../base/given.ts";
+import { checkFunction, checkList, checkOptions } from "../base/given.ts";
 
-const cat = functionNamed("torch.cat");
 const flip = functionNamed("torch.flip");
 const movedim = functionNamed("torch.movedim");
 
@@ -228,53 +226,6 @@ function scanFirst<C, X, Y>(combine: (carry: C, x: X) => readonly [C, Y], init: 
     const operands = [[...carried.traced], [...slices.traced], ValueTuple.frozen(free)];
     return results(tracer, "scan", [graph, ...operands], step.outSpec);
   }) as [C, Y];
-}
-
-/** How {@link associativeScan} goes. */
-export interface AssociativeScanOptions {
-  /** Whether it begins at the end. */
-  readonly reverse?: boolean;
-}
-
-/**
- * What a function that is associative makes of the slices of `xs` up to each one: `torch.associative_scan`. `xs` may be a
- * container of tensors. It is a {@link scan}, so the function may do anything that a graph can.
- *
- * @example
- * ```ts
- * associativeScan((a, b) => a.mul(b), x, 0); // as torch.cumprod(x, 0)
- * ```
- */
-export function associativeScan<X>(
-  combine: (a: X, b: X) => X,
-  xs: X,
-  dim: number,
-  options: AssociativeScanOptions = {},
-): X {
-  pass(associativeScan);
-  checkFunction("associativeScan", "combine", combine);
-  checkOptions("associativeScan", options, ["reverse"]);
-  const areTensors = treeFlatten(xs)[0].every((it) => it instanceof Tensor || isProxy(it));
-  checkGiven("associativeScan", areTensors, "a tensor, or a container of tensors, as xs");
-  const { reverse = false } = options;
-  const [leaves, spec] = treeFlatten(xs);
-  const inOrder = (x: Tensor): Tensor => (reverse ? x.flip([0]) : x);
-  const slices = leaves.map((it) => inOrder((it as Tensor).movedim(dim, 0)));
-  if (slices[0]?.shape[0] === 1) return xs;
-  const first = slices.map((it) => it.select(0, 0));
-  const rest = slices.map((it) => it.get(slice(1, null)));
-  const step = (sum: X, x: X): readonly [X, X] => {
-    const next = combine(sum, x);
-    // A graph must not give one tensor twice.
-    return [next, treeMap((it) => (it as Tensor).clone(), next) as X];
-  };
-  checkInsteadOf(step, combine);
-  const [, sums] = scan(step, treeUnflatten(first, spec) as X, treeUnflatten(rest, spec) as X);
-  const wholes = treeFlatten(sums)[0].map((it, at) => {
-    const whole = cat([(first[at] as Tensor).unsqueeze(0), it]) as Tensor;
-    return inOrder(whole).movedim(0, dim);
-  });
-  return treeUnflatten(wholes, spec) as X;
 }
 
 /** What a function of a control flow operator is called with: of the leaves, the traced ones are its inputs. */

@@ -23,7 +23,7 @@ export { GraphModule, type Root } from "../fx/graphModule.ts";
 export { type InterpreterOptions, Interpreter, type RunOptions, type RunWatch } from "../fx/interpreter.ts";
 export { Transformer } from "./transformer.ts";
 export { checkpoint, type CheckpointOptions } from "./checkpoint.ts";
-export { associativeScan, type AssociativeScanOptions, cond, map, scan, whileLoop } from "./controlFlow.ts";
+export { cond, map, scan, whileLoop } from "./controlFlow.ts";
 export type { Inputs } from "./inputs.ts";
 export { type ConcreteArgs, PH, PHBase } from "./placeholder.ts";
 export type { PytreeNodeType } from "./containers.ts";

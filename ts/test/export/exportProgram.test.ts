@@ -356,6 +356,14 @@ describe("EP-17: control flow", () => {
     const want = treeFlatten(module.call(x))[0];
     for (const it of [program, program.runDecompositions()]) expect(treeFlatten(it.module()(x))[0]).toEqual(want);
   });
+
+  test("an associative scan of any length is a scan", () => {
+    const module = moduleOf(((x: Tensor) =>
+      associativeScan((a: Tensor, b: Tensor) => a.mul(b), x, -2, { reverse: true })) as never);
+    const program = exportProgram(module, [torch.randn(3, 4)], {}, { dynamicShapes: [{ 0: Dim("n") }] });
+    const x = torch.arange(1, 25, { dtype: "float32" }).remainder(3).reshape(6, 4);
+    expect(program.module()(x)).toEqual(module.call(x));
+  });
 });
 
 /** Takes the first input to have two elements that are not zero. */

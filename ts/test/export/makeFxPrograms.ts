@@ -5,6 +5,7 @@
  */
 // oxlint-disable unicorn/consistent-function-scoping, no-shadow -- each program is read by itself
 import {
+  associativeScan,
   decompose,
   DecompositionInterpreter,
   F,
@@ -47,6 +48,11 @@ const squareSum = (x: Tensor): Tensor => x.mul(x).sum();
 const linear = (x: Tensor, weight: Tensor, bias: Tensor): unknown => F.linear(x, weight, bias);
 const operands = (): Tensor[] => [numbers(2, 3), numbers(4, 3), numbers(4)];
 const sigmoid = (x: Tensor): unknown => torch.reciprocal(torch.add(torch.exp(torch.neg(x)), 1));
+
+type Pair = readonly [Tensor, Tensor];
+const decayed = (a: Tensor, b: Tensor): Tensor => a.mul(0.5).add(b);
+const pair = (a: Tensor, b: Tensor): Pair => tuple(a, b) as unknown as Pair;
+const joined = (a: Pair, b: Pair): Pair => pair(a[0].mul(b[0]), a[1].mul(b[0]).add(b[1]));
 
 export const programs: Programs = {
   pointwise(say) {
@@ -412,5 +418,30 @@ export const programs: Programs = {
     say(message(() => jvp(squareSum, [numbers(2)], [numbers(2), numbers(2)])));
     say(message(() => jvp(squareSum, [numbers(2)], [numbers(3)])));
     say(message(() => vjp((x: Tensor) => x.sin(), [numbers(2)])[1](numbers(3))));
+  },
+  associative_scans(say) {
+    for (const n of [1, 2, 3, 5, 8]) told(say, (x: Tensor) => associativeScan(decayed, x, 0), [numbers(n, 2)]);
+  },
+  associative_scan_of_leaves(say) {
+    const f = (x: Tensor, y: Tensor): unknown => associativeScan(joined, pair(x, y), 1, { reverse: true });
+    told(say, f, [numbers(2, 3), torch.add(numbers(2, 3), 1)]);
+  },
+  numbers_of_associative_scans(say) {
+    const bits = (x: Tensor): unknown => [x.view(torch.int32).sum(), x.view(torch.int32).get(-1)];
+    for (const n of [1, 2, 3, 5, 7, 8, 1000]) {
+      const rough = torch.sin(torch.arange(n).remainder(97).mul(0.7));
+      const x = torch.round(rough.mul(1000)).div(1000);
+      for (const reverse of [false, true]) say(bits(associativeScan(torch.add as typeof decayed, x, 0, { reverse })));
+      say(associativeScan(joined, [x, x.mul(3)], -1).map(bits));
+    }
+    say(associativeScan(torch.mm as typeof decayed, numbers(5, 2, 2).add(1), 0));
+    const product = (a: { x: Tensor }, b: { x: Tensor }): { x: Tensor } => ({ x: a.x.mul(b.x) });
+    say(associativeScan(product, { x: numbers(2, 3).add(2) }, 1));
+  },
+  refusals_of_associative_scan(say) {
+    say(message(() => associativeScan(decayed, numbers(0, 2), 0)));
+    say(message(() => associativeScan(joined, [numbers(2, 2), numbers(2)], 1)));
+    say(message(() => associativeScan(decayed, [] as never, 0)));
+    say(message(() => associativeScan(decayed, numbers(2), 0, { reverse: 2 as never })));
   },
 };
