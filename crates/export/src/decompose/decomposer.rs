@@ -235,7 +235,7 @@ impl<'g> NodeVisitor<'g> for Decomposer<'_, '_> {
             let what = format!("decomposing a {} node is not implemented", node.op());
             return Err(Diagnostic::new(Code::NotImplemented, what));
         }
-        self.functional.recorder.follow(&node.meta);
+        self.functional.recorder.follow(node);
         if let Some(name) = node.target().strip_prefix("torch.ops.higher_order.") {
             return self.higher_order(name, node, env);
         }

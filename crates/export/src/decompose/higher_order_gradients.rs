@@ -209,7 +209,7 @@ impl<'f> HigherOrderCall<'f> {
             }
         }
         let results = taped.run(&inputs)?;
-        taped.tape.builder().recorder.follow(&tracefx_ir::Meta::default());
+        taped.tape.builder().recorder.follow_none();
         let mut from = Vec::new();
         let tensors = results.iter().filter_map(tensor_of);
         let floats: Vec<TensorRef> = tensors.filter(|it| is_differentiable(taped.tape.meta(*it))).collect();

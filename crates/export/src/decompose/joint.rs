@@ -13,7 +13,7 @@ use super::{DecompositionTable, finished, node_name, result_arg};
 use crate::{Argument, ExportedProgram, InputKind, OutputKind, OutputSpec};
 use std::collections::HashMap;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Arg, GraphModule, Meta, Str};
+use tracefx_ir::{Arg, GraphModule, Str};
 use tracefx_ops::{Builder, Op, Propagation, Registry, Tape, TensorRef, Traced, Value};
 use tracefx_sym::SymInt;
 
@@ -96,7 +96,7 @@ impl ExportedProgram {
         let results = joint.run(&inputs)?;
         let loss = loss_of(&joint.tape, &forward.specs, &results, joint_loss_index)?;
         let functional = joint.tape.builder();
-        functional.recorder.follow(&Meta::default());
+        functional.recorder.follow_none();
         let ones = functional.call("aten.ones_like.default", &[loss.into()], &[])?.swap_remove(0);
         let Value::Tensor(ones) = ones else { return Err(Diagnostic::new(Code::Internal, "ones_like gives a tensor")) };
         let gradients = joint.pull_back(&[(loss, ones)])?;

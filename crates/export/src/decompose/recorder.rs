@@ -3,9 +3,9 @@
 use indexmap::IndexMap;
 use std::collections::{HashMap, HashSet};
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Arg, Graph, InsertPoint, Meta, NodeId, Opcode, Str, TensorMeta, Val, name_of_target};
+use tracefx_ir::{Arg, Graph, InsertPoint, Meta, Node, NodeId, Opcode, Str, TensorMeta, Val, name_of_target};
 use tracefx_ops::{Args, Op, Output, Registry, Tags, Value};
-use tracefx_sym::{Compute, Expr, Func, SymInt, Symbol};
+use tracefx_sym::{Compute, Expr, Func, SymInt, Symbol, SymbolKind};
 
 /// A tensor of the new graph, as in `torch.fx`: it stands for what a node gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,8 +30,8 @@ pub(crate) struct Recorder {
     pub(crate) notes: IndexMap<Str, Str>,
     /// Which of the nodes that a host gave it is.
     pub(crate) origin: Option<u32>,
-    /// The value of that node, for what is unbacked.
-    pub(crate) expected: Option<Val>,
+    /// The operator and the value of that node, for what is unbacked.
+    expected: Option<(Str, Val)>,
     /// Whether gradients flow through the nodes that are written now, as outside of `torch.no_grad()`.
     pub(super) is_grad_enabled: bool,
     /// The nodes through which none flows.
@@ -174,10 +174,18 @@ impl Recorder {
     }
 
     /// Writes the nodes that follow with what was noted about this one.
-    pub(super) fn follow(&mut self, meta: &Meta) {
+    pub(super) fn follow(&mut self, node: &Node) {
+        let meta = &node.meta;
         self.notes = meta.entries.clone();
         self.origin = meta.origin;
-        self.expected = meta.val.clone();
+        let op = node.target().strip_prefix("torch.ops.").unwrap_or_default();
+        self.expected = meta.val.clone().map(|val| (op.into(), val));
+    }
+
+    /// Writes the nodes that follow without notes.
+    pub(super) fn follow_none(&mut self) {
+        self.notes.clear();
+        (self.origin, self.expected) = (None, None);
     }
 
     fn note(&mut self, node: NodeId, val: Val) {
@@ -280,21 +288,44 @@ impl Recorder {
             Output::Value(value) => {
                 self.val_of_value(args, &value.try_map(&mut |_| Err(args.unsupported("a tensor as a plain value")))?)?
             }
-            Output::Unknown(value) => match (&self.expected, value) {
-                // A program that was exported knows of its numbers and sizes already.
-                (Some(val @ Val::Tensor(known)), Value::Tensor(meta)) if known.sizes.len() == meta.sizes.len() => {
+            // A program that was exported knows of its numbers and sizes already.
+            Output::Unknown(value) => match (&self.expected, value, value.as_expr()) {
+                (Some((op, val @ Val::Tensor(known))), Value::Tensor(meta), _)
+                    if **op == *args.op.name || may_be(meta, known) =>
+                {
                     val.clone()
                 }
-                // What a call is decomposed to may have other dimensions than the call, of the size that only the data tells.
-                (Some(Val::Tensor(known)), Value::Tensor(meta)) => Val::Tensor(with_size_of(meta, known)),
-                (Some(val @ (Val::Int(_) | Val::Float(_) | Val::Bool(_))), it) if it.as_expr().is_some() => val.clone(),
-                (_, Value::Tensor(meta)) => Val::Tensor(meta.clone()),
-                (_, number) => self.val_of_value(
+                // What a call is decomposed to may have another dtype and other dimensions, of the size that only the data tells.
+                (Some((_, known)), Value::Tensor(meta), _) => Val::Tensor(self.with_size_of(meta, known)),
+                (None, Value::Tensor(meta), _) => Val::Tensor(meta.clone()),
+                (Some((_, val @ Val::Int(_))), _, Some(Expr::Int(_)))
+                | (Some((_, val @ Val::Float(_))), _, Some(Expr::Float(_)))
+                | (Some((_, val @ Val::Bool(_))), _, Some(Expr::Bool(_))) => val.clone(),
+                (_, number, _) => self.val_of_value(
                     args,
                     &number.try_map(&mut |_| Err(args.unsupported("a tensor as a plain value")))?,
                 )?,
             },
         })
+    }
+
+    /// The tensor with the size that the data decides named as in the value of the node that is decomposed, where each has one.
+    fn with_size_of(&self, meta: &TensorMeta, known: &Val) -> TensorMeta {
+        let is_written = |it: &Symbol| self.can_compute(&SymInt::from(it.clone()).into());
+        let new =
+            decided_sizes(&Val::Tensor(meta.clone())).into_iter().filter(|it| !is_written(it)).collect::<Vec<_>>();
+        let mut old = Vec::from_iter(decided_sizes(known));
+        if old.len() > 1 {
+            old.retain(|it| !is_written(it));
+        }
+        let mut res = meta.clone();
+        if let ([new], [old]) = (&new[..], &old[..]) {
+            let renamed = |it: &Symbol| (it == new).then(|| SymInt::from(old.clone()));
+            for number in res.sizes.iter_mut().chain(&mut res.strides) {
+                *number = number.substitute(&renamed);
+            }
+        }
+        res
     }
 
     fn val_of_value(&self, args: &Args<'_, Proxy>, value: &Value<Proxy>) -> Result<Val> {
@@ -439,7 +470,7 @@ fn name_of_packet(op: &str) -> String {
 }
 
 /// Whether a node must stay though nothing uses it.
-pub(crate) fn is_impure(node: &tracefx_ir::Node, registry: &Registry) -> bool {
+pub(crate) fn is_impure(node: &Node, registry: &Registry) -> bool {
     let is_impure = |op: &Op| op.may_write() || op.def.tags.has(Tags::SIDE_EFFECT) || op.def.tags.has(Tags::RANDOM);
     match node.op() {
         Opcode::Placeholder | Opcode::Output => true,
@@ -448,16 +479,24 @@ pub(crate) fn is_impure(node: &tracefx_ir::Node, registry: &Registry) -> bool {
     }
 }
 
-/// The tensor with the size that the data decides named as in another tensor, where each has one.
-fn with_size_of(meta: &TensorMeta, known: &TensorMeta) -> TensorMeta {
-    let decided = |it: &TensorMeta| it.sizes.iter().filter_map(|it| it.as_symbol().cloned()).collect::<HashSet<_>>();
-    let (new, old) = (decided(meta), decided(known));
-    let mut res = meta.clone();
-    if let (1, Some(new), 1, Some(old)) = (new.len(), new.iter().next(), old.len(), old.iter().next()) {
-        let renamed = |it: &Symbol| (it == new).then(|| SymInt::from(old.clone()));
-        for number in res.sizes.iter_mut().chain(&mut res.strides) {
-            *number = number.substitute(&renamed);
-        }
+/// Whether a tensor of which a rule tells this may be one that is known, whose sizes by the data have other names.
+fn may_be(meta: &TensorMeta, known: &TensorMeta) -> bool {
+    let is_decided = |it: &SymInt| it.as_symbol().is_some_and(is_decided_by_data);
+    let is_told = |(a, b): (&SymInt, &SymInt)| a == b || (is_decided(a) && is_decided(b));
+    meta.dtype == known.dtype
+        && meta.sizes.len() == known.sizes.len()
+        && meta.sizes.iter().zip(&known.sizes).all(is_told)
+}
+
+fn is_decided_by_data(it: &Symbol) -> bool {
+    it.kind() == SymbolKind::Unbacked
+}
+
+/// The sizes of a value that only the data decides.
+fn decided_sizes(val: &Val) -> HashSet<Symbol> {
+    match val {
+        Val::Tensor(meta) => meta.sizes.iter().flat_map(SymInt::symbols).filter(is_decided_by_data).collect(),
+        Val::Seq { items, .. } => items.iter().flat_map(decided_sizes).collect(),
+        Val::None | Val::Int(_) | Val::Float(_) | Val::Bool(_) => HashSet::new(),
     }
-    res
 }

@@ -93,7 +93,7 @@ impl<'f> NodeVisitor<'f> for Taped<'f, '_> {
         let Some(op) = op.filter(|_| node.target().starts_with("torch.ops.")) else {
             return self.call_other(id, env);
         };
-        self.tape.builder().recorder.follow(&node.meta);
+        self.tape.builder().recorder.follow(node);
         let (args, kwargs) = (env.values(node.args())?, env.kwargs(id)?);
         let kwargs: Vec<(&str, Traced)> = kwargs.iter().map(|(key, it)| (&**key, it.clone())).collect();
         let is_constant = self.no_grad.frozen.contains(node.name()) || matches!(op.def.vjp, Some(Vjp::None));

@@ -1,10 +1,10 @@
 //! Graph modules exported with dynamic sizes and with control flow.
 
 use crate::{executor, run};
-use tracefx_core::{Code, Diagnostic, Tensor};
+use tracefx_core::{Bool8, Code, DType, Diagnostic, Tensor};
 use tracefx_exec::Interpreter;
 use tracefx_export::{Dim, DimSpec, DynamicShapes, ExportedProgram, ShapeSpec, default_decompositions, export};
-use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, TensorKind};
+use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, TensorKind, Val};
 use tracefx_ops::{Value, registry};
 use tracefx_sym::ValueRange;
 
@@ -194,6 +194,64 @@ fn sizes_that_only_the_data_tells_are_asserted_to_be_equal_where_an_operator_nee
         let refused = run(&program, &other).unwrap_err();
         assert!(refused.message().contains(&says), "{name}: {refused}");
     }
+}
+
+/// The sizes of what `nonzero` gives in a program, which are integers.
+fn matrices_of_positions(program: &ExportedProgram) -> Vec<String> {
+    let graph = &program.module.graph;
+    let calls = graph.nodes().filter(|it| &**graph.node(*it).target() == "torch.ops.aten.nonzero.default");
+    let sizes = calls.map(|it| {
+        let Some(Val::Tensor(meta)) = &graph.node(it).meta.val else { panic!("it is a tensor") };
+        assert_eq!(meta.dtype, DType::Int64);
+        meta.sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    });
+    sizes.collect()
+}
+
+/// What a mask is decomposed to has a dtype and sizes of its own, beside the length that the program knows.
+#[test]
+fn masks_are_decomposed_to_their_positions() {
+    let mut graph = Graph::new();
+    let [x, mask] = ["x", "mask"].map(|it| graph.placeholder(it));
+    let chosen = call(&mut graph, "torch.ops.aten.index.Tensor", vec![x.into(), Arg::List(vec![mask.into()])]);
+    let count = method(&mut graph, "size", vec![chosen.into(), Arg::Int(0)]);
+    let zeros = call(&mut graph, "torch.zeros", vec![count.into()]);
+    graph.output(Arg::Tuple(vec![chosen.into(), zeros.into()]));
+    let module = GraphModule::new(graph);
+    let mask = Tensor::from_slice(&[true, false, true, true, false, true].map(Bool8::from), &[2, 3]).unwrap();
+    let inputs = [tensor(&[2, 3, 4]), Value::Tensor(mask)];
+    let mut table = default_decompositions();
+    table.insert("aten.index.Tensor").unwrap();
+    let dynamic = DynamicShapes::named([("x", ShapeSpec::at([(2, batch(2, 64).into())])), ("mask", ShapeSpec::None)]);
+    for said in [DynamicShapes::Static, dynamic] {
+        let program = export(&module, &inputs, &said, registry()).unwrap();
+        let decomposed = program.run_decompositions(&table).unwrap();
+        assert_eq!(matrices_of_positions(&decomposed), ["u0, 2"]);
+        check_runs(&module, &decomposed, &inputs);
+    }
+}
+
+/// Several results, of one length that only the data tells, which has another name for each call.
+#[test]
+fn positions_by_dimension_are_decomposed_to_one_matrix() {
+    let mut graph = Graph::new();
+    let mut results = Vec::new();
+    for input in ["x", "y"] {
+        let input = graph.placeholder(input);
+        let positions = call(&mut graph, "torch.ops.aten.nonzero_numpy.default", vec![input.into()]);
+        let rows = call(&mut graph, "operator.getitem", vec![positions.into(), Arg::Int(0)]);
+        let columns = call(&mut graph, "operator.getitem", vec![positions.into(), Arg::Int(1)]);
+        let count = method(&mut graph, "size", vec![rows.into(), Arg::Int(0)]);
+        let zeros = call(&mut graph, "torch.zeros", vec![count.into()]);
+        results.extend([rows, columns, zeros].map(Arg::Node));
+    }
+    graph.output(Arg::Tuple(results));
+    let module = GraphModule::new(graph);
+    let inputs = [tensor(&[2, 3]), tensor(&[3, 4])];
+    let program = export(&module, &inputs, &DynamicShapes::Static, registry()).unwrap();
+    check_runs(&module, &program, &inputs);
+    let functional = program.run_decompositions(&default_decompositions()).unwrap();
+    assert_eq!(matrices_of_positions(&functional), ["u0, 2", "u1, 2"]);
 }
 
 fn branch(function: &str, weight: Option<&Value<Tensor>>) -> Attribute {
