@@ -12,6 +12,7 @@ use tracefx_export::{
 };
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, TensorMeta, Val};
 use tracefx_ops::{Value, registry};
+use tracefx_sym::{SymInt, Symbol};
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/joint")
@@ -207,6 +208,64 @@ fn gradient(joint: &ExportedProgram, x: &[f64]) -> Vec<f64> {
         Value::Tensor(it) => it.to_vec().unwrap(),
         other => panic!("a {} as a gradient", other.kind_name()),
     }
+}
+
+fn noted(graph: &mut Graph, node: NodeId, sizes: &[SymInt]) -> NodeId {
+    graph.meta_mut(node).val = Some(Val::Tensor(TensorMeta::contiguous(DType::Float64, sizes.to_vec())));
+    node
+}
+
+/// The positive elements of a tensor, of which there are so many.
+fn positive(graph: &mut Graph, x: NodeId, count: &SymInt) -> NodeId {
+    let mask = op(graph, "gt.Scalar", &[x.into(), Arg::Int(0)]);
+    graph.meta_mut(mask).val = Some(Val::Tensor(TensorMeta::contiguous(DType::Bool, vec![3.into()])));
+    let chosen = op(graph, "masked_select.default", &[x.into(), mask.into()]);
+    noted(graph, chosen, std::slice::from_ref(count))
+}
+
+fn unbacked(name: &str) -> SymInt {
+    Symbol::from_name(name).into()
+}
+
+/// `weights` is of the size that `masked_select` gives, and can be given only when that is known.
+#[test]
+fn sizes_that_the_data_decides_are_read_where_they_come_to_be() {
+    let u0 = unbacked("u0");
+    let mut program = program_of(|graph, x| {
+        let weights = graph.placeholder("weights");
+        noted(graph, weights, &[1.into(), u0.clone()]);
+        let chosen = positive(graph, x, &u0);
+        let row = op(graph, "stack.default", &[Arg::List(vec![chosen.into()])]);
+        noted(graph, row, &[1.into(), u0.clone()]);
+        let product = op(graph, "mul.Tensor", &[row.into(), weights.into()]);
+        noted(graph, product, &[1.into(), u0.clone()]);
+        let sum = op(graph, "sum.default", &[product.into()]);
+        noted(graph, sum, &[])
+    });
+    let weights = InputSpec { arg: Argument::Tensor("weights".into()), ..program.signature.input_specs[0].clone() };
+    program.signature.input_specs.push(weights);
+    let joint = program.export_forward_backward(0, &default_decompositions()).unwrap();
+    let graph = &joint.module.graph;
+    let sizes = graph.nodes().filter(|it| &**graph.node(*it).target() == "torch.ops.aten.sym_size.int");
+    let read: Vec<String> = sizes.map(|it| format!("{:?}", graph.node(it).args()[0])).collect();
+    let weights = graph.nodes().find(|it| &**graph.node(*it).name() == "weights").unwrap();
+    assert!(!read.is_empty() && !read.contains(&format!("{:?}", Arg::Node(weights))), "{graph}");
+}
+
+#[test]
+fn sizes_that_only_the_data_tells_may_be_equal() {
+    let [u0, u1] = ["u0", "u1"].map(unbacked);
+    let program = program_of(|graph, x| {
+        let twice = op(graph, "mul.Tensor", &[x.into(), x.into()]);
+        noted(graph, twice, &[3.into()]);
+        let both = [positive(graph, x, &u0), positive(graph, twice, &u1)].map(Arg::Node);
+        let pairs = op(graph, "stack.default", &[Arg::List(both.into()), Arg::Int(1)]);
+        noted(graph, pairs, &[u0, 2.into()]);
+        let sum = op(graph, "sum.default", &[pairs.into()]);
+        noted(graph, sum, &[])
+    });
+    let joint = program.export_forward_backward(0, &default_decompositions()).unwrap();
+    assert_eq!(gradient(&joint, &[1.0, 2.0, 3.0]), [3.0, 5.0, 7.0]);
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub(crate) struct Recorder {
     /// The nodes that hold symbolic numbers.
     numbers: HashMap<Expr, NodeId>,
     last_placeholder: Option<NodeId>,
+    /// Where sizes that only the data decides come to be: a tensor, and its dimension.
+    decided: HashMap<Symbol, (NodeId, usize)>,
     /// What was noted about the node that is being decomposed.
     pub(crate) notes: IndexMap<Str, Str>,
     /// Which of the nodes that a host gave it is.
@@ -45,6 +47,7 @@ impl Recorder {
             values: Vec::new(),
             numbers: HashMap::new(),
             last_placeholder: None,
+            decided: HashMap::new(),
             notes: IndexMap::new(),
             origin: None,
             expected: None,
@@ -237,11 +240,26 @@ impl Recorder {
         let node = self.graph.create_node(Opcode::CallFunction, &target, positional, kwargs, Some(&name))?;
         self.note(node, val.clone());
         let value = self.value_of(node, &val);
-        Ok(match value {
+        let values = match value {
             Value::List(items) if outputs.len() > 1 => items,
             _ if outputs.is_empty() => Vec::new(),
             single => vec![single],
-        })
+        };
+        for (value, output) in values.iter().zip(outputs) {
+            if let (Value::Tensor(it), Output::Unknown(_)) = (value, output) {
+                self.note_decided(*it);
+            }
+        }
+        Ok(values)
+    }
+
+    fn note_decided(&mut self, it: Proxy) {
+        let Written { node, meta } = &self.values[it.0];
+        for (dim, size) in meta.sizes.iter().enumerate() {
+            if let Some(symbol) = size.as_symbol().filter(|it| is_decided_by_data(it)) {
+                self.decided.entry(symbol.clone()).or_insert((*node, dim));
+            }
+        }
     }
 
     /// The arguments as PyTorch's dispatcher hands them on: without those at the end that are the defaults.
@@ -364,8 +382,11 @@ impl Recorder {
         Ok((Arg::Node(node), value))
     }
 
-    /// Reads a size from an input that has it.
+    /// Reads a size from an input that has it, unless it comes to be within the graph: such an input is known later than that.
     fn size_of_input(&mut self, value: &SymInt) -> Result<Option<NodeId>> {
+        if value.symbols().iter().any(|it| self.decided.contains_key(it)) {
+            return Ok(None);
+        }
         let is_input = |it: &&Written| self.graph.node(it.node).op() == Opcode::Placeholder;
         let has = |it: &Written| Some((it.node, it.meta.sizes.iter().position(|it| it == value)?));
         let found = self.values.iter().filter(is_input).find_map(has);
@@ -409,6 +430,9 @@ impl Compute for Recorder {
         let value = SymInt::from(symbol.clone());
         if let Some(node) = self.numbers.get(&Expr::from(value.clone())) {
             return Ok((Arg::Node(*node), value));
+        }
+        if let Some((tensor, dim)) = self.decided.get(symbol).copied() {
+            return Ok((Arg::Node(self.read_size(tensor, dim, &value)?), value));
         }
         let find = |has: &dyn Fn(&SymInt) -> bool| {
             self.values.iter().find_map(|it| Some((it.node, it.meta.sizes.iter().position(has)?)))

@@ -251,11 +251,15 @@ fn fit(cx: &mut Cx<'_>, op: Option<&Op>, tensor: TensorRef, grad: TensorRef) -> 
         };
         let n_new = given.len().checked_sub(sizes.len()).ok_or_else(bad)?;
         let is_summed = |dim: usize| dim < n_new || sizes[dim - n_new] == SymInt::ONE && given[dim] != SymInt::ONE;
-        if (n_new..given.len()).any(|dim| !is_summed(dim) && sizes[dim - n_new] != given[dim]) {
+        // Sizes that only the data tells are taken to be the same, as the call that gave the result takes them.
+        let differ = |a: &SymInt, b: &SymInt| (a - b).as_int().is_some_and(|it| it != 0);
+        if (n_new..given.len()).any(|dim| !is_summed(dim) && differ(&sizes[dim - n_new], &given[dim])) {
             return Err(bad());
         }
         let dims: Vec<i64> = (0..given.len()).filter(|it| is_summed(*it)).map(|it| it as i64).collect();
-        res = cx.aten("sum.dim_IntList", [&res, &Value::ints(&dims), &Value::Bool(true)])?;
+        if !dims.is_empty() {
+            res = cx.aten("sum.dim_IntList", [&res, &Value::ints(&dims), &Value::Bool(true)])?;
+        }
         if n_new > 0 {
             let sizes = sizes.iter().cloned().map(Value::Int).collect();
             res = cx.aten("view", [&res, &Value::List(sizes)])?;
