@@ -22,6 +22,7 @@ SOURCES = {
     "out": "tests/oracle/gen_out.py",
     "gradients": "tests/oracle/gen_gradients.py",
     "transforms": "tests/oracle/gen_transforms.py",
+    "second-gradients": "tests/oracle/gen_second_gradients.py",
     "joint": "tests/oracle/gen_joint.py",
     "dtypes": "tests/oracle/gen_dtypes.py",
     "autocast": "tests/oracle/gen_autocast_results.py",
@@ -59,7 +60,7 @@ def torch_version(path):
     if path.parent.name in (
         "opcases", "decompositions", "float8", "export", "files", "extensions", "numbers", "retraced", "degenerate",
         "normalize", "number-limits", "strides", "copied", "api", "fx", "operator-schemas", "ported", "make-fx",
-        "transforms", "explorer",
+        "transforms", "explorer", "second-gradients",
     ):
         return "2.13.0+cu130"
     if path.parent.name in (

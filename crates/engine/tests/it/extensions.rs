@@ -8,7 +8,8 @@ use tracefx_ir::{Arg, Graph, GraphModule, NodeId, Str, TensorMeta, Val};
 use tracefx_ops::Value;
 use tracefx_sym::{SymInt, Symbol};
 
-fn decoded(library: &Library, json: &Json) -> Value<Tensor> {
+/// A recorded value.
+pub(crate) fn decoded(library: &Library, json: &Json) -> Value<Tensor> {
     match json {
         Json::Null => Value::None,
         Json::Bool(it) => Value::Bool(*it),

@@ -25,6 +25,7 @@ mod random_plans;
 mod reexport;
 mod rules;
 mod saving;
+mod second_gradients;
 mod shared_state;
 mod threads;
 mod types;

@@ -19,21 +19,48 @@ pub(crate) fn cumsum(it: &Backward<'_>) -> Formulas {
     Ok(vec![from_the_end("cumsum", &it.grad(), it.dim(1)?)])
 }
 
-/// Before the first zero a product is divided by the element; at the first zero the products are taken as if it were one;
-/// behind it all are zero.
+/// A row of factors, as the gradient of its products sees it.
+struct Factors {
+    /// How many zeros there are up to each one.
+    n_zeros: Expr,
+    is_first_zero: Expr,
+    /// The factors with one in the place of the first zero.
+    others: Expr,
+    products_of_others: Expr,
+    /// The gradient up to the first zero: before it a product is divided by the factor, at it the products are those of the others.
+    up_to_zero: Expr,
+}
+
+impl Factors {
+    fn new(grad: &Expr, x: &Expr, products: &Expr, dim: i64) -> Factors {
+        let is_zero = x.eq(0.0);
+        let n_zeros = Expr::aten("cumsum", [is_zero.clone(), dim.into()]);
+        let is_first_zero = Expr::aten("logical_and", [is_zero.clone(), n_zeros.eq(1)]);
+        let others = x.masked_fill(&is_first_zero, 1.0);
+        let products_of_others = Expr::aten("cumprod", [others.clone(), dim.into()]);
+        let sums = |products: &Expr| from_the_end("cumsum", &(grad * products.conj()), dim);
+        // Zeros are no divisors, though what is divided by them is not taken: the gradient of this formula would multiply with the quotient.
+        let before = sums(products) / x.masked_fill(&is_zero, 1.0).conj();
+        let at = sums(&products_of_others).where_else_zero(&is_first_zero);
+        let up_to_zero = before.where_else(&n_zeros.eq(0), &at);
+        Factors { n_zeros, is_first_zero, others, products_of_others, up_to_zero }
+    }
+}
+
+/// Behind the first zero it is that zero times the gradient that there is without it: this is zero, and its gradient in the first
+/// zero is not.
 pub(crate) fn cumprod(it: &Backward<'_>) -> Formulas {
     let (x, dim) = (it.arg(0), it.dim(1)?);
     let dtype = Value::DType(it.meta(0)?.dtype);
     let grad = Expr::aten_with("_to_copy", [it.grad()], &[("dtype", dtype)]);
-    let is_zero = x.eq(0.0);
-    let n_zeros = Expr::aten("cumsum", [is_zero.clone(), dim.into()]);
-    let is_first = Expr::aten("logical_and", [is_zero.clone(), n_zeros.eq(1)]);
-    let without = Expr::aten("cumprod", [x.masked_fill(&is_first, 1.0), dim.into()]);
-    let sums = |products: &Expr| from_the_end("cumsum", &(&grad * products.conj()), dim);
-    // Zeros are no divisors, though what is divided by them is not taken: the gradient of this formula would multiply with the quotient.
-    let before = sums(&it.result(0)) / x.masked_fill(&is_zero, 1.0).conj();
-    let at = sums(&without).where_else_zero(&is_first);
-    Ok(vec![before.where_else(&n_zeros.eq(0), &at)])
+    let all = Factors::new(&grad, &x, &it.result(0), dim);
+    let without = Factors::new(&grad, &all.others, &all.products_of_others, dim).up_to_zero;
+    let zero = x.where_else_zero(&all.is_first_zero).sum_dims(&[dim], true);
+    // Behind a zero nothing overflows.
+    let is_lost = Expr::aten("isfinite", [without.clone()]).logical_not();
+    let behind = zero.conj() * without.masked_fill(&is_lost, 0.0);
+    let is_up_to_zero = Expr::aten("logical_or", [all.n_zeros.eq(0), all.is_first_zero]);
+    Ok(vec![all.up_to_zero.where_else(&is_up_to_zero, &behind)])
 }
 
 pub(crate) fn cumulative_extremum(it: &Backward<'_>) -> Formulas {
