@@ -9,16 +9,16 @@
 import type { DType } from "../../../bindings/dtypes.ts";
 import { FxError, fxError } from "../base/errors.ts";
 import { checkFunction, checkGiven, checkList, checkOptions } from "../base/given.ts";
-import { callOperator } from "../engine/dispatch.ts";
+import { callOperator, inferOperator } from "../engine/dispatch.ts";
 import { isNode, tuple } from "../graph/args.ts";
 import type { Node } from "../graph/node.ts";
 import { TensorMeta } from "../graph/val.ts";
-import { contiguousStrides } from "../tensor/layout.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { PARTS } from "../torch/info.ts";
 import { type PytreeSpec, treeFlatten, treeUnflatten } from "../trace/pytree.ts";
 import { checkInsteadOf, ofPackage } from "../trace/subgraph.ts";
-import { type ClosedFunction, closed, compositeOperators, inputsOf } from "./closedFunction.ts";
+import { type ClosedFunction, closed, compositeOperators, inputsOf, metaOf } from "./closedFunction.ts";
+import { isDynamic } from "./knownParts.ts";
 import { evaluate } from "./evaluateNodes.ts";
 import { refuseInputWrites } from "./inputWrites.ts";
 import type { ExportedProgram } from "./exportedProgram.ts";
@@ -449,11 +449,8 @@ function cotangentOf({ graph }: ClosedFunction, result: Node, at: number): Node 
   const last = graph.findNodes({ op: "placeholder" }).at(-1) as Node;
   const node = graph.insertingAfter(last, () => graph.placeholder(`cotangent_${at}`));
   const meta = result.meta.get("val") as TensorMeta;
-  // Sizes that the data decides are those of new memory, which is contiguous.
-  const sizes = meta.sizes.filter((it) => typeof it === "number");
-  const strides = sizes.length === meta.sizes.length ? contiguousStrides(sizes) : meta.strides;
-  const layout = { strides, storageOffset: 0 };
-  node.meta.set("val", new TensorMeta({ ...meta, ...layout, requiresGrad: false }));
+  const { strides } = inferOperator("aten.empty", [meta.sizes], { dtype: meta.dtype }) as TensorMeta;
+  node.meta.set("val", new TensorMeta({ ...meta, strides, storageOffset: 0, requiresGrad: false }));
   return node;
 }
 
@@ -612,18 +609,27 @@ function checkedScalar(value: unknown): unknown {
 }
 
 function checkCotangent(at: number, given: unknown, output: unknown): void {
-  const [has, wants] = [given, output].map((it) => (it instanceof Tensor ? `[${it.shape.join(", ")}]` : "nothing"));
-  if (has !== wants) {
-    throw fxError(
-      "InputShape",
-      `Mismatch in shape: grad_output[${at}] has a shape of torch.Size(${has}) and output[${at}] has a shape of torch.Size(${wants}).`,
-    );
-  }
+  checkCotangentShape(at, given, output);
   if (!(given instanceof Tensor && output instanceof Tensor) || given.dtype === output.dtype) return;
   if (!isComplex(given.dtype) && !isComplex(output.dtype)) return;
   throw fxError(
     "InputType",
     `For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[${at}] has a dtype of torch.${given.dtype} and output[${at}] has a dtype of torch.${output.dtype}.`,
+  );
+}
+
+/** Sizes that are not known are compared where the program runs. */
+function checkCotangentShape(at: number, given: unknown, output: unknown): void {
+  const shapes = [given, output].map((it) => (it instanceof Tensor ? metaOf(it).sizes : undefined));
+  const [has, wants] = shapes;
+  const isSame =
+    has?.length === wants?.length &&
+    has?.every((it, dim) => it === wants?.[dim] || isDynamic(it) || isDynamic(wants?.[dim]));
+  if (isSame === true) return;
+  const [got, wanted] = shapes.map((it) => (it === undefined ? "nothing" : `[${it.join(", ")}]`));
+  throw fxError(
+    "InputShape",
+    `Mismatch in shape: grad_output[${at}] has a shape of torch.Size(${got}) and output[${at}] has a shape of torch.Size(${wanted}).`,
   );
 }
 

@@ -119,6 +119,21 @@ test("what nothing depends on has a gradient of zeros", () => {
   expect(none.toArray()).toEqual([0, 0]);
 });
 
+test("results of sizes that the data decides are pulled back within another gradient", () => {
+  const mask = tensor([true, false, true]);
+  const squares = (x: Tensor): unknown => torch.maskedSelect(x.mul(x), mask);
+  const twice = func.grad((x: Tensor) => {
+    const [y, pullBack] = func.vjp(squares, [x]);
+    return (pullBack(y)[0] as Tensor).sum();
+  });
+  // The sum of 2x³ where the mask is set.
+  const result = twice(tensor([1, 2, 3], { dtype: "float32" })) as Tensor;
+  expect(result.toArray()).toEqual([6, 0, 54]);
+  const [y, pullBack] = func.vjp(squares, [tensor([1, 2, 3], { dtype: "float32" })]);
+  expect(String(y)).toBe("tensor([1., 9.])");
+  expect(() => pullBack(torch.ones([3]))).toThrow("grad_output[0] has a shape of torch.Size([3])");
+});
+
 const noisy = (it: Tensor): unknown => it.add(torch.rand([8]));
 
 test("random numbers are refused within vmap, or drawn for each example", () => {
