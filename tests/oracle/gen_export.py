@@ -500,6 +500,24 @@ def item(x):
     return torch.zeros(n) + n
 
 
+@function(zeros(4, 3))
+def picked(x):
+    return x.nonzero() * 2, x[x > 0], torch.masked_select(x, x < 0), torch.unique(x)
+
+
+@function(zeros(4))
+def picked_and_checked(x):
+    y = x.nonzero()
+    torch._check(y.shape[0] >= 2)
+    torch._check(y.shape[0] <= 3)
+    return y.sum(0), y.shape[0]
+
+
+@function(zeros(4, 3), dynamic_shapes=({0: Dim("a", min=2, max=7), 1: Dim("b", max=5)},))
+def picked_dynamic(x):
+    return x.nonzero(), torch.masked_select(x, x > 0)
+
+
 case(zeros(2, 3, 8, 8), train=False, name="vit_dynamic", dynamic_shapes=({0: BATCH},))(PatchEmbedding)
 case(ints(2, 5), train=False, name="gpt_dynamic", dynamic_shapes=({0: BATCH, 1: Dim("length", min=2, max=7)},))(CausalAttention)
 case(zeros(5, 3, 4), name="lstm_dynamic", dynamic_shapes=({1: BATCH},))(lambda: nn.LSTM(4, 3))

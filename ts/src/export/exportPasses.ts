@@ -9,7 +9,6 @@ import { isNode } from "../graph/args.ts";
 import { formatExpression } from "../graph/expression.ts";
 import type { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../fx/graphModule.ts";
-import type { Node } from "../graph/node.ts";
 import { isVal, SymExpr, TensorMeta, type Val, ValSequence } from "../graph/val.ts";
 import { DTypeArg } from "../base/values.ts";
 import { insertDeferredRuntimeAsserts } from "../rewrite/enginePasses.ts";
@@ -64,23 +63,13 @@ export function assertSizes(module: GraphModule, { rangeConstraints, assertions 
   for (const { graph } of graphsOf(module)) nameSizes(graph);
 }
 
-/** Gives the nodes that read and check sizes new names: PyTorch makes them anew, after all others. */
+/** Gives the nodes that read sizes of inputs new names: PyTorch makes them anew, after all others. */
 function nameSizes(graph: Graph): void {
   for (const node of graph.nodes) {
-    const [first, message] = node.args;
-    if (!isNode(first)) continue;
-    if (node.target === "torch.ops.aten.sym_size.int" && first.op === "placeholder") renew(node, "sym_size_int");
-    if (node.target !== "torch.ops.aten._assert_scalar.default" || typeof message !== "string") continue;
-    if (first.op !== "call_function" || !first.target.startsWith("operator.")) continue;
-    const before = `on node '${first.name}'`;
-    renew(first, first.target.slice("operator.".length));
-    node.updateArg(1, message.replace(before, `on node '${first.name}'`));
+    const [first] = node.args;
+    if (node.target !== "torch.ops.aten.sym_size.int" || !isNode(first) || first.op !== "placeholder") continue;
+    node.rename(node.name === "sym_size_int" ? "sym_size_int_1" : "sym_size_int");
   }
-}
-
-/** Gives a node another name of this kind, which none has had. */
-function renew(node: Node, name: string): void {
-  node.rename(node.name === name ? `${name}_1` : name);
 }
 
 function bound(value: number | bigint | undefined): number | null {

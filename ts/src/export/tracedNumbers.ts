@@ -75,7 +75,10 @@ export class TracedNumbers implements ValueTracer {
     return this.#shapes.simplify<Val>(expr) as SymInt | boolean;
   }
 
-  check({ expr }: TracedNumber, message: string): void {
+  check(number: TracedNumber, message: string): void {
+    const { expr } = number;
+    // PyTorch records the comparison, and takes it out again, since nothing uses it: its name is taken.
+    if (expr instanceof SymExpr) this.nodeOf(number);
     recordingOperators(undefined, () => this.#shapes.check(expr, message === "" ? undefined : message));
   }
 

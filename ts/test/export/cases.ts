@@ -152,6 +152,27 @@ export const CASES: Readonly<Record<string, Case>> = {
     },
     () => zeros(4),
   ),
+  picked: ofOne(
+    (x) => [x.nonzero().mul(2), x.index([x.gt(0)]), torch.maskedSelect(x, x.lt(0)), torch.unique(x)],
+    () => zeros(4, 3),
+  ),
+  picked_and_checked: ofOne(
+    (x) => {
+      const y = x.nonzero();
+      const n = y.shape[0] as number;
+      torch._check(operator.ge(n, 2));
+      torch._check(operator.le(n, 3));
+      return [y.sum(0), n];
+    },
+    () => zeros(4),
+  ),
+  picked_dynamic: {
+    ...ofOne(
+      (x) => [x.nonzero(), torch.maskedSelect(x, x.gt(0))],
+      () => zeros(4, 3),
+    ),
+    dynamicShapes: [{ 0: Dim("a", { min: 2, max: 7 }), 1: Dim("b", { max: 5 }) }],
+  },
   vit_dynamic: {
     module: () => new PatchEmbedding(),
     args: () => [zeros(2, 3, 8, 8)],

@@ -85,10 +85,6 @@ const DIFFERENT_EXPORTS: Different = {
         .replaceAll("sym_size_int_2", "sym_size_int_1"),
     4: "guard failed: y.size()[0] == x.size()[0], and it is 4 instead of 3",
   },
-  // Nodes that compute sizes may have other numbers in their names.
-  test_unbacked_item: {
-    0: (line) => line.replace("%le :", "%le_1 :").replace("(%le,", "(%le_1,").replace("'le'", "'le_1'"),
-  },
 };
 
 /** The same of short functions. */

@@ -103,6 +103,14 @@ impl<'a, T> Args<'a, T> {
         self.symbols.map_or_else(Symbols::stand_in, Symbols::new_size)
     }
 
+    /// The same for how many of so many elements or slices the data picks: none of none.
+    pub fn new_size_up_to(&self, most: &SymInt) -> SymInt {
+        if *most == 0 {
+            return SymInt::ZERO;
+        }
+        self.symbols.map_or_else(Symbols::stand_in, |it| it.new_size_up_to(most))
+    }
+
     /// The position of the argument of this name, which not all overloads have.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.op.schema.args.iter().position(|it| it.name == name)

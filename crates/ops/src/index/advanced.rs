@@ -131,7 +131,8 @@ fn positions(args: &Args<'_, TensorMeta>, indices: &[Option<&TensorMeta>]) -> Ve
     for index in indices {
         match index {
             Some(mask) if is_mask(mask) => {
-                let picked = TensorMeta::contiguous(DType::Int64, vec![args.new_size()]);
+                let n = args.new_size_up_to(&mask.sizes.iter().product());
+                let picked = TensorMeta::contiguous(DType::Int64, vec![n]);
                 res.extend(std::iter::repeat_n(Some(picked), mask.sizes.len()));
             }
             index => res.push(index.cloned()),

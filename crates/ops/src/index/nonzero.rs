@@ -43,7 +43,8 @@ pub(crate) const OPS: &[OpDef] = &[
 
 /// PyTorch writes the positions dimension by dimension, so that those of one dimension lie next to each other.
 fn nonzero(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    let (n, rank) = (args.new_size(), args.tensor(0)?.sizes.len());
+    let sizes = &args.tensor(0)?.sizes;
+    let (n, rank) = (args.new_size_up_to(&sizes.iter().product()), sizes.len());
     let meta = TensorMeta::contiguous(DType::Int64, vec![n.clone(), rank.into()]);
     Ok(vec![Output::Unknown(Value::Tensor(TensorMeta { strides: vec![SymInt::ONE, n], ..meta }))])
 }
@@ -71,8 +72,10 @@ fn masked_select(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     if mask.dtype != DType::Bool {
         return Err(wrong_dtype(args, "masked_select: expected BoolTensor for mask"));
     }
-    broadcast(args, &mask.sizes, &base.sizes)?;
-    Ok(vec![Output::unknown(base.dtype, vec![args.new_size()])])
+    let most: SymInt = broadcast(args, &mask.sizes, &base.sizes)?.iter().product();
+    // As `nonzero`, but for what is PyTorch's own of two elements or fewer.
+    let n = if most.as_int().is_some_and(|it| it <= 2) { args.new_size() } else { args.new_size_up_to(&most) };
+    Ok(vec![Output::unknown(base.dtype, vec![n])])
 }
 
 fn masked_scatter(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

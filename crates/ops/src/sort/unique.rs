@@ -46,11 +46,16 @@ pub(crate) const OPS: &[OpDef] = &[
     .tags(Tags::DATA_DEPENDENT_SHAPE),
 ];
 
+/// How many of these are distinct: of a number that is symbolic PyTorch takes no bound.
+fn distinct(args: &Args<'_, TensorMeta>, n: SymInt) -> SymInt {
+    if n.as_int().is_some() { args.new_size_up_to(&n) } else { args.new_size() }
+}
+
 /// `asked` says whether it is told where each element went, and how often each came; else those results are empty.
 fn elements(args: &Args<'_, TensorMeta>, asked: [bool; 2], n_results: usize) -> Result<Vec<Output>> {
     let this = args.tensor(0)?;
     check_dtype(args, this)?;
-    let n = args.new_size();
+    let n = distinct(args, this.sizes.iter().product());
     let mut results = vec![Output::unknown(this.dtype, vec![n.clone()])];
     results.extend(notes(this.sizes.clone(), n, asked));
     results.truncate(n_results);
@@ -68,7 +73,7 @@ fn slices(args: &Args<'_, TensorMeta>, dim: i64) -> Result<Vec<Output>> {
         );
     }
     check_dtype(args, this)?;
-    let n = args.new_size();
+    let n = distinct(args, sizes.get(dim).cloned().unwrap_or(SymInt::ONE));
     // A single number counts as a vector of one.
     let size = match sizes.get_mut(dim) {
         Some(size) => std::mem::replace(size, n.clone()),

@@ -119,6 +119,12 @@ impl Symbols {
         self.new_int_in(ValueRange::at_least(0))
     }
 
+    /// The same for a size that is at most this one, as far as the ranges of its symbols say.
+    pub fn new_size_up_to(&self, most: &SymInt) -> SymInt {
+        let max = self.env.borrow().bounds(most).max;
+        self.new_int_in(ValueRange { min: Some(0), max })
+    }
+
     /// A new symbol for an int of which nothing is known.
     pub fn new_int(&self) -> SymInt {
         self.new_int_in(ValueRange::UNBOUNDED)
