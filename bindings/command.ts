@@ -73,7 +73,7 @@ Verbs:
   compile INPUT OUTPUT  writes the program with a plan for the sizes of its inputs, which \`tracefx/runtime\` runs without the engine (.fxg)
   joint INPUT OUTPUT    writes the joint program of a loss and its gradients, which a training step runs
   explore FILE [OTHER]  shows the program in a browser, or how two differ; of npx tracefx alone: it serves a page to this machine until it is stopped
-  diff FILE OTHER       shows where two programs differ: nodes, signature, constraints, constants; of npx tracefx alone
+  diff FILE OTHER       shows where two programs differ: nodes, signature, constraints, parameters, buffers, constants
   bench FILE            times the program: by its plan and node by node, on one thread and on several; on zeros where no inputs are given
   doctor                shows what this machine has for running programs, what is missing, and how to get it
   completions SHELL     prints what completes this command in a shell: bash, zsh, fish or powershell
@@ -91,7 +91,7 @@ Options:
   --to FORMAT            convert, joint: pt2 or fxg, where the ending of OUTPUT does not say it
   --loss-index N         joint: which of the results of the graph is the loss: 0 is the first, and the default
   --port N               explore: the port of the page; a free one, where it is not given
-  --limit NAME=N         what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds
+  --limit NAME=N         what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds
   --json                 prints JSON for machines, errors included
   --help                 shows this
   --version              shows the version
@@ -107,7 +107,7 @@ export const FILE_LIMITS: readonly string[] = [
 
 /** The limits of runs that it changes. */
 export const RUN_LIMITS: readonly string[] = [
-  "loop_steps", "milliseconds",
+  "loop_steps", "milliseconds", "input_bytes",
 ];
 
 /** The ways to run a program, the default first. */
@@ -121,6 +121,11 @@ export const DEVICES = ["cpu", "gpu"] as const;
 
 /** The shells that there are completions for. */
 export const SHELLS = ["bash", "zsh", "fish", "powershell"] as const;
+
+/** What `doctor --json` tells, in order. */
+export const FINDINGS = [
+  "version", "command", "node", "os", "arch", "processors", "threads", "vectors", "gpu", "missing", "is_ready",
+] as const;
 
 /** How many bytes are read of what does not say before how long it is, unless `limits` has another `stream_bytes`. */
 export const STREAM_BYTES = 1073741824;

@@ -538,7 +538,7 @@ _tracefx() {
         case $line[1] in
             (inspect)
 _arguments "${_arguments_options[@]}" : \
-'*--limit=[what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds]:NAME=N:_default' \
+'*--limit=[what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds]:NAME=N:_default' \
 '--decompose[puts the program in terms of core operators, without writes to tensors]' \
 '--json[prints JSON for machines, errors included]' \
 '-h[shows this]' \
@@ -556,7 +556,7 @@ _arguments "${_arguments_options[@]}" : \
 '--mode=[plan, the default\: steps, memory and constant weights are made ready in the first run; or interpret, node by node]:MODE:(plan interpret)' \
 '--precision=[fast, the default\: a plan may change the last bits of results; or strict\: it gives what interpret gives]:PRECISION:(fast strict)' \
 '--device=[cpu, the default; or gpu, for the native command\: what has no shader runs on the CPU]:DEVICE:(cpu gpu)' \
-'*--limit=[what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds]:NAME=N:_default' \
+'*--limit=[what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds]:NAME=N:_default' \
 '--json[prints JSON for machines, errors included]' \
 '-h[shows this]' \
 '--help[shows this]' \
@@ -570,7 +570,7 @@ _arguments "${_arguments_options[@]}" : \
 '--inputs=[the inputs\: in0, in1… by position, or the names that inspect shows]:FILE:_files' \
 '--precision=[fast, the default\: a plan may change the last bits of results; or strict\: it gives what interpret gives]:PRECISION:(fast strict)' \
 '--device=[cpu, the default; or gpu, for the native command\: what has no shader runs on the CPU]:DEVICE:(cpu gpu)' \
-'*--limit=[what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds]:NAME=N:_default' \
+'*--limit=[what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds]:NAME=N:_default' \
 '--json[prints JSON for machines, errors included]' \
 '-h[shows this]' \
 '--help[shows this]' \
@@ -586,7 +586,7 @@ _arguments "${_arguments_options[@]}" : \
 '--precision=[fast, the default\: a plan may change the last bits of results; or strict\: it gives what interpret gives]:PRECISION:(fast strict)' \
 '--device=[cpu, the default; or gpu, for the native command\: what has no shader runs on the CPU]:DEVICE:(cpu gpu)' \
 '--trace=[where the steps go in Chrome'\''s trace format, which chrome\://tracing and Perfetto open]:FILE:_files' \
-'*--limit=[what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds]:NAME=N:_default' \
+'*--limit=[what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds]:NAME=N:_default' \
 '--json[prints JSON for machines, errors included]' \
 '-h[shows this]' \
 '--help[shows this]' \
@@ -598,7 +598,7 @@ _arguments "${_arguments_options[@]}" : \
 (convert)
 _arguments "${_arguments_options[@]}" : \
 '--to=[pt2 or fxg, where the ending of OUTPUT does not say it]:FORMAT:(pt2 fxg)' \
-'*--limit=[what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds]:NAME=N:_default' \
+'*--limit=[what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds]:NAME=N:_default' \
 '--decompose[puts the program in terms of core operators, without writes to tensors]' \
 '--json[prints JSON for machines, errors included]' \
 '-h[shows this]' \
@@ -611,7 +611,7 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (onnx)
 _arguments "${_arguments_options[@]}" : \
-'*--limit=[what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds]:NAME=N:_default' \
+'*--limit=[what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds]:NAME=N:_default' \
 '--json[prints JSON for machines, errors included]' \
 '-h[shows this]' \
 '--help[shows this]' \
@@ -625,7 +625,7 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 '--inputs=[the inputs\: in0, in1… by position, or the names that inspect shows]:FILE:_files' \
 '--precision=[fast, the default\: a plan may change the last bits of results; or strict\: it gives what interpret gives]:PRECISION:(fast strict)' \
-'*--limit=[what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds]:NAME=N:_default' \
+'*--limit=[what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds]:NAME=N:_default' \
 '--json[prints JSON for machines, errors included]' \
 '-h[shows this]' \
 '--help[shows this]' \
@@ -639,7 +639,7 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 '--to=[pt2 or fxg, where the ending of OUTPUT does not say it]:FORMAT:(pt2 fxg)' \
 '--loss-index=[which of the results of the graph is the loss\: 0 is the first, and the default]:N:_default' \
-'*--limit=[what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds]:NAME=N:_default' \
+'*--limit=[what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds]:NAME=N:_default' \
 '--json[prints JSON for machines, errors included]' \
 '-h[shows this]' \
 '--help[shows this]' \
@@ -652,7 +652,7 @@ _arguments "${_arguments_options[@]}" : \
 (explore)
 _arguments "${_arguments_options[@]}" : \
 '--port=[the port of the page; a free one, where it is not given]:N:_default' \
-'*--limit=[what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds]:NAME=N:_default' \
+'*--limit=[what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds]:NAME=N:_default' \
 '--json[prints JSON for machines, errors included]' \
 '-h[shows this]' \
 '--help[shows this]' \
@@ -664,7 +664,7 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (diff)
 _arguments "${_arguments_options[@]}" : \
-'*--limit=[what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds]:NAME=N:_default' \
+'*--limit=[what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds]:NAME=N:_default' \
 '--json[prints JSON for machines, errors included]' \
 '-h[shows this]' \
 '--help[shows this]' \
@@ -681,7 +681,7 @@ _arguments "${_arguments_options[@]}" : \
 '--threads=[the most threads of a run, natively; as many as the process may use, where it is not given]:N:_default' \
 '--precision=[fast, the default\: a plan may change the last bits of results; or strict\: it gives what interpret gives]:PRECISION:(fast strict)' \
 '--device=[cpu, the default; or gpu, for the native command\: what has no shader runs on the CPU]:DEVICE:(cpu gpu)' \
-'*--limit=[what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds]:NAME=N:_default' \
+'*--limit=[what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds]:NAME=N:_default' \
 '--json[prints JSON for machines, errors included]' \
 '-h[shows this]' \
 '--help[shows this]' \
@@ -692,7 +692,7 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (doctor)
 _arguments "${_arguments_options[@]}" : \
-'*--limit=[what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds]:NAME=N:_default' \
+'*--limit=[what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds]:NAME=N:_default' \
 '--json[prints JSON for machines, errors included]' \
 '-h[shows this]' \
 '--help[shows this]' \
@@ -702,7 +702,7 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (completions)
 _arguments "${_arguments_options[@]}" : \
-'*--limit=[what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds]:NAME=N:_default' \
+'*--limit=[what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds]:NAME=N:_default' \
 '--json[prints JSON for machines, errors included]' \
 '-h[shows this]' \
 '--help[shows this]' \
@@ -728,7 +728,7 @@ _tracefx_commands() {
 'compile:writes the program with a plan for the sizes of its inputs, which \`tracefx/runtime\` runs without the engine (.fxg)' \
 'joint:writes the joint program of a loss and its gradients, which a training step runs' \
 'explore:shows the program in a browser, or how two differ; of npx tracefx alone\: it serves a page to this machine until it is stopped' \
-'diff:shows where two programs differ\: nodes, signature, constraints, constants; of npx tracefx alone' \
+'diff:shows where two programs differ\: nodes, signature, constraints, parameters, buffers, constants' \
 'bench:times the program\: by its plan and node by node, on one thread and on several; on zeros where no inputs are given' \
 'doctor:shows what this machine has for running programs, what is missing, and how to get it' \
 'completions:prints what completes this command in a shell\: bash, zsh, fish or powershell' \
@@ -847,11 +847,11 @@ complete -c tracefx -n "__fish_tracefx_needs_command" -f -a "onnx" -d 'writes th
 complete -c tracefx -n "__fish_tracefx_needs_command" -f -a "compile" -d 'writes the program with a plan for the sizes of its inputs, which `tracefx/runtime` runs without the engine (.fxg)'
 complete -c tracefx -n "__fish_tracefx_needs_command" -f -a "joint" -d 'writes the joint program of a loss and its gradients, which a training step runs'
 complete -c tracefx -n "__fish_tracefx_needs_command" -f -a "explore" -d 'shows the program in a browser, or how two differ; of npx tracefx alone: it serves a page to this machine until it is stopped'
-complete -c tracefx -n "__fish_tracefx_needs_command" -f -a "diff" -d 'shows where two programs differ: nodes, signature, constraints, constants; of npx tracefx alone'
+complete -c tracefx -n "__fish_tracefx_needs_command" -f -a "diff" -d 'shows where two programs differ: nodes, signature, constraints, parameters, buffers, constants'
 complete -c tracefx -n "__fish_tracefx_needs_command" -f -a "bench" -d 'times the program: by its plan and node by node, on one thread and on several; on zeros where no inputs are given'
 complete -c tracefx -n "__fish_tracefx_needs_command" -f -a "doctor" -d 'shows what this machine has for running programs, what is missing, and how to get it'
 complete -c tracefx -n "__fish_tracefx_needs_command" -f -a "completions" -d 'prints what completes this command in a shell: bash, zsh, fish or powershell'
-complete -c tracefx -n "__fish_tracefx_using_subcommand inspect" -l limit -d 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds' -r
+complete -c tracefx -n "__fish_tracefx_using_subcommand inspect" -l limit -d 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand inspect" -l decompose -d 'puts the program in terms of core operators, without writes to tensors'
 complete -c tracefx -n "__fish_tracefx_using_subcommand inspect" -l json -d 'prints JSON for machines, errors included'
 complete -c tracefx -n "__fish_tracefx_using_subcommand inspect" -s h -l help -d 'shows this'
@@ -865,7 +865,7 @@ complete -c tracefx -n "__fish_tracefx_using_subcommand run" -l precision -d 'fa
 strict\t''"
 complete -c tracefx -n "__fish_tracefx_using_subcommand run" -l device -d 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU' -r -f -a "cpu\t''
 gpu\t''"
-complete -c tracefx -n "__fish_tracefx_using_subcommand run" -l limit -d 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds' -r
+complete -c tracefx -n "__fish_tracefx_using_subcommand run" -l limit -d 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand run" -l json -d 'prints JSON for machines, errors included'
 complete -c tracefx -n "__fish_tracefx_using_subcommand run" -s h -l help -d 'shows this'
 complete -c tracefx -n "__fish_tracefx_using_subcommand run" -s V -l version -d 'shows the version'
@@ -874,7 +874,7 @@ complete -c tracefx -n "__fish_tracefx_using_subcommand explain" -l precision -d
 strict\t''"
 complete -c tracefx -n "__fish_tracefx_using_subcommand explain" -l device -d 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU' -r -f -a "cpu\t''
 gpu\t''"
-complete -c tracefx -n "__fish_tracefx_using_subcommand explain" -l limit -d 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds' -r
+complete -c tracefx -n "__fish_tracefx_using_subcommand explain" -l limit -d 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand explain" -l json -d 'prints JSON for machines, errors included'
 complete -c tracefx -n "__fish_tracefx_using_subcommand explain" -s h -l help -d 'shows this'
 complete -c tracefx -n "__fish_tracefx_using_subcommand explain" -s V -l version -d 'shows the version'
@@ -885,41 +885,41 @@ strict\t''"
 complete -c tracefx -n "__fish_tracefx_using_subcommand profile" -l device -d 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU' -r -f -a "cpu\t''
 gpu\t''"
 complete -c tracefx -n "__fish_tracefx_using_subcommand profile" -l trace -d 'where the steps go in Chrome\'s trace format, which chrome://tracing and Perfetto open' -r -F
-complete -c tracefx -n "__fish_tracefx_using_subcommand profile" -l limit -d 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds' -r
+complete -c tracefx -n "__fish_tracefx_using_subcommand profile" -l limit -d 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand profile" -l json -d 'prints JSON for machines, errors included'
 complete -c tracefx -n "__fish_tracefx_using_subcommand profile" -s h -l help -d 'shows this'
 complete -c tracefx -n "__fish_tracefx_using_subcommand profile" -s V -l version -d 'shows the version'
 complete -c tracefx -n "__fish_tracefx_using_subcommand convert" -l to -d 'pt2 or fxg, where the ending of OUTPUT does not say it' -r -f -a "pt2\t''
 fxg\t''"
-complete -c tracefx -n "__fish_tracefx_using_subcommand convert" -l limit -d 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds' -r
+complete -c tracefx -n "__fish_tracefx_using_subcommand convert" -l limit -d 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand convert" -l decompose -d 'puts the program in terms of core operators, without writes to tensors'
 complete -c tracefx -n "__fish_tracefx_using_subcommand convert" -l json -d 'prints JSON for machines, errors included'
 complete -c tracefx -n "__fish_tracefx_using_subcommand convert" -s h -l help -d 'shows this'
 complete -c tracefx -n "__fish_tracefx_using_subcommand convert" -s V -l version -d 'shows the version'
-complete -c tracefx -n "__fish_tracefx_using_subcommand onnx" -l limit -d 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds' -r
+complete -c tracefx -n "__fish_tracefx_using_subcommand onnx" -l limit -d 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand onnx" -l json -d 'prints JSON for machines, errors included'
 complete -c tracefx -n "__fish_tracefx_using_subcommand onnx" -s h -l help -d 'shows this'
 complete -c tracefx -n "__fish_tracefx_using_subcommand onnx" -s V -l version -d 'shows the version'
 complete -c tracefx -n "__fish_tracefx_using_subcommand compile" -l inputs -d 'the inputs: in0, in1… by position, or the names that inspect shows' -r -F
 complete -c tracefx -n "__fish_tracefx_using_subcommand compile" -l precision -d 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives' -r -f -a "fast\t''
 strict\t''"
-complete -c tracefx -n "__fish_tracefx_using_subcommand compile" -l limit -d 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds' -r
+complete -c tracefx -n "__fish_tracefx_using_subcommand compile" -l limit -d 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand compile" -l json -d 'prints JSON for machines, errors included'
 complete -c tracefx -n "__fish_tracefx_using_subcommand compile" -s h -l help -d 'shows this'
 complete -c tracefx -n "__fish_tracefx_using_subcommand compile" -s V -l version -d 'shows the version'
 complete -c tracefx -n "__fish_tracefx_using_subcommand joint" -l to -d 'pt2 or fxg, where the ending of OUTPUT does not say it' -r -f -a "pt2\t''
 fxg\t''"
 complete -c tracefx -n "__fish_tracefx_using_subcommand joint" -l loss-index -d 'which of the results of the graph is the loss: 0 is the first, and the default' -r
-complete -c tracefx -n "__fish_tracefx_using_subcommand joint" -l limit -d 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds' -r
+complete -c tracefx -n "__fish_tracefx_using_subcommand joint" -l limit -d 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand joint" -l json -d 'prints JSON for machines, errors included'
 complete -c tracefx -n "__fish_tracefx_using_subcommand joint" -s h -l help -d 'shows this'
 complete -c tracefx -n "__fish_tracefx_using_subcommand joint" -s V -l version -d 'shows the version'
 complete -c tracefx -n "__fish_tracefx_using_subcommand explore" -l port -d 'the port of the page; a free one, where it is not given' -r
-complete -c tracefx -n "__fish_tracefx_using_subcommand explore" -l limit -d 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds' -r
+complete -c tracefx -n "__fish_tracefx_using_subcommand explore" -l limit -d 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand explore" -l json -d 'prints JSON for machines, errors included'
 complete -c tracefx -n "__fish_tracefx_using_subcommand explore" -s h -l help -d 'shows this'
 complete -c tracefx -n "__fish_tracefx_using_subcommand explore" -s V -l version -d 'shows the version'
-complete -c tracefx -n "__fish_tracefx_using_subcommand diff" -l limit -d 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds' -r
+complete -c tracefx -n "__fish_tracefx_using_subcommand diff" -l limit -d 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand diff" -l json -d 'prints JSON for machines, errors included'
 complete -c tracefx -n "__fish_tracefx_using_subcommand diff" -s h -l help -d 'shows this'
 complete -c tracefx -n "__fish_tracefx_using_subcommand diff" -s V -l version -d 'shows the version'
@@ -930,15 +930,15 @@ complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l precision -d '
 strict\t''"
 complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l device -d 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU' -r -f -a "cpu\t''
 gpu\t''"
-complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l limit -d 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds' -r
+complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l limit -d 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l json -d 'prints JSON for machines, errors included'
 complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -s h -l help -d 'shows this'
 complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -s V -l version -d 'shows the version'
-complete -c tracefx -n "__fish_tracefx_using_subcommand doctor" -l limit -d 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds' -r
+complete -c tracefx -n "__fish_tracefx_using_subcommand doctor" -l limit -d 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand doctor" -l json -d 'prints JSON for machines, errors included'
 complete -c tracefx -n "__fish_tracefx_using_subcommand doctor" -s h -l help -d 'shows this'
 complete -c tracefx -n "__fish_tracefx_using_subcommand doctor" -s V -l version -d 'shows the version'
-complete -c tracefx -n "__fish_tracefx_using_subcommand completions" -l limit -d 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds' -r
+complete -c tracefx -n "__fish_tracefx_using_subcommand completions" -l limit -d 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand completions" -l json -d 'prints JSON for machines, errors included'
 complete -c tracefx -n "__fish_tracefx_using_subcommand completions" -s h -l help -d 'shows this'
 complete -c tracefx -n "__fish_tracefx_using_subcommand completions" -s V -l version -d 'shows the version'
@@ -982,14 +982,14 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
             [CompletionResult]::new('compile', 'compile', [CompletionResultType]::ParameterValue, 'writes the program with a plan for the sizes of its inputs, which `tracefx/runtime` runs without the engine (.fxg)')
             [CompletionResult]::new('joint', 'joint', [CompletionResultType]::ParameterValue, 'writes the joint program of a loss and its gradients, which a training step runs')
             [CompletionResult]::new('explore', 'explore', [CompletionResultType]::ParameterValue, 'shows the program in a browser, or how two differ; of npx tracefx alone: it serves a page to this machine until it is stopped')
-            [CompletionResult]::new('diff', 'diff', [CompletionResultType]::ParameterValue, 'shows where two programs differ: nodes, signature, constraints, constants; of npx tracefx alone')
+            [CompletionResult]::new('diff', 'diff', [CompletionResultType]::ParameterValue, 'shows where two programs differ: nodes, signature, constraints, parameters, buffers, constants')
             [CompletionResult]::new('bench', 'bench', [CompletionResultType]::ParameterValue, 'times the program: by its plan and node by node, on one thread and on several; on zeros where no inputs are given')
             [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'shows what this machine has for running programs, what is missing, and how to get it')
             [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'prints what completes this command in a shell: bash, zsh, fish or powershell')
             break
         }
         'tracefx;inspect' {
-            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds')
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds')
             [CompletionResult]::new('--decompose', '--decompose', [CompletionResultType]::ParameterName, 'puts the program in terms of core operators, without writes to tensors')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'prints JSON for machines, errors included')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'shows this')
@@ -1005,7 +1005,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
             [CompletionResult]::new('--mode', '--mode', [CompletionResultType]::ParameterName, 'plan, the default: steps, memory and constant weights are made ready in the first run; or interpret, node by node')
             [CompletionResult]::new('--precision', '--precision', [CompletionResultType]::ParameterName, 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives')
             [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU')
-            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds')
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'prints JSON for machines, errors included')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'shows this')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'shows this')
@@ -1017,7 +1017,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
             [CompletionResult]::new('--inputs', '--inputs', [CompletionResultType]::ParameterName, 'the inputs: in0, in1… by position, or the names that inspect shows')
             [CompletionResult]::new('--precision', '--precision', [CompletionResultType]::ParameterName, 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives')
             [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU')
-            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds')
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'prints JSON for machines, errors included')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'shows this')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'shows this')
@@ -1031,7 +1031,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
             [CompletionResult]::new('--precision', '--precision', [CompletionResultType]::ParameterName, 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives')
             [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU')
             [CompletionResult]::new('--trace', '--trace', [CompletionResultType]::ParameterName, 'where the steps go in Chrome''s trace format, which chrome://tracing and Perfetto open')
-            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds')
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'prints JSON for machines, errors included')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'shows this')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'shows this')
@@ -1041,7 +1041,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
         }
         'tracefx;convert' {
             [CompletionResult]::new('--to', '--to', [CompletionResultType]::ParameterName, 'pt2 or fxg, where the ending of OUTPUT does not say it')
-            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds')
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds')
             [CompletionResult]::new('--decompose', '--decompose', [CompletionResultType]::ParameterName, 'puts the program in terms of core operators, without writes to tensors')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'prints JSON for machines, errors included')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'shows this')
@@ -1051,7 +1051,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
             break
         }
         'tracefx;onnx' {
-            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds')
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'prints JSON for machines, errors included')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'shows this')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'shows this')
@@ -1062,7 +1062,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
         'tracefx;compile' {
             [CompletionResult]::new('--inputs', '--inputs', [CompletionResultType]::ParameterName, 'the inputs: in0, in1… by position, or the names that inspect shows')
             [CompletionResult]::new('--precision', '--precision', [CompletionResultType]::ParameterName, 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives')
-            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds')
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'prints JSON for machines, errors included')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'shows this')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'shows this')
@@ -1073,7 +1073,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
         'tracefx;joint' {
             [CompletionResult]::new('--to', '--to', [CompletionResultType]::ParameterName, 'pt2 or fxg, where the ending of OUTPUT does not say it')
             [CompletionResult]::new('--loss-index', '--loss-index', [CompletionResultType]::ParameterName, 'which of the results of the graph is the loss: 0 is the first, and the default')
-            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds')
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'prints JSON for machines, errors included')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'shows this')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'shows this')
@@ -1083,7 +1083,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
         }
         'tracefx;explore' {
             [CompletionResult]::new('--port', '--port', [CompletionResultType]::ParameterName, 'the port of the page; a free one, where it is not given')
-            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds')
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'prints JSON for machines, errors included')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'shows this')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'shows this')
@@ -1092,7 +1092,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
             break
         }
         'tracefx;diff' {
-            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds')
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'prints JSON for machines, errors included')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'shows this')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'shows this')
@@ -1106,7 +1106,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
             [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'the most threads of a run, natively; as many as the process may use, where it is not given')
             [CompletionResult]::new('--precision', '--precision', [CompletionResultType]::ParameterName, 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives')
             [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU')
-            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds')
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'prints JSON for machines, errors included')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'shows this')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'shows this')
@@ -1115,7 +1115,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
             break
         }
         'tracefx;doctor' {
-            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds')
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'prints JSON for machines, errors included')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'shows this')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'shows this')
@@ -1124,7 +1124,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
             break
         }
         'tracefx;completions' {
-            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds')
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'prints JSON for machines, errors included')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'shows this')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'shows this')

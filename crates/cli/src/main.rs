@@ -1,6 +1,7 @@
 //! The native command `tracefx`.
 //!
-//! Exit codes: 0 done, 1 the program or its inputs were refused, 2 the command line was wrong. What it takes is the table of
+//! Exit codes: 0 done, 1 the program or its inputs were refused, 2 the command line was wrong. Of `diff`, which scripts ask whether two
+//! programs are the same, 1 is that they differ, and 2 whatever else there is. What it takes is the table of
 //! [`tracefx_engine::command`], which `npx tracefx` has, too.
 #![forbid(unsafe_code)]
 
@@ -8,6 +9,7 @@ mod bench;
 mod calls;
 mod completions;
 mod device;
+mod diff;
 mod doctor;
 mod progress;
 mod session;
@@ -27,7 +29,7 @@ use tracefx_core::{Code, Diagnostic};
 use tracefx_engine::command::{Asked, CommandLine, usage};
 use tracefx_engine::{
     Format, Library, Limits, RunLimits, Runner, SaveOptions, Values, read_file, read_inputs, save_to, write_file,
-    write_outputs, zero_inputs,
+    write_outputs,
 };
 use tracefx_export::ExportedProgram;
 
@@ -48,6 +50,19 @@ impl From<Diagnostic> for Refusal {
 
 type Result<T> = std::result::Result<T, Refusal>;
 
+/// What a verb tells, and the exit code of the command.
+#[derive(Debug)]
+struct Told {
+    text: String,
+    code: u8,
+}
+
+impl From<String> for Told {
+    fn from(text: String) -> Self {
+        Told { text, code: 0 }
+    }
+}
+
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     // For programs that drive the engine; no verb of the table.
@@ -56,9 +71,11 @@ fn main() -> ExitCode {
         return if talk.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let is_json = args.iter().any(|it| it == "--json");
-    answered(is_json, || match CommandLine::read(args).map_err(Refusal::CommandLine)? {
-        Asked::Help => Ok(usage()),
-        Asked::Version => Ok(format!("tracefx {}", env!("CARGO_PKG_VERSION"))),
+    let asked = CommandLine::read(args);
+    let is_diff = matches!(&asked, Ok(Asked::Do(line)) if line.verb.name == "diff");
+    answered(is_json, if is_diff { 2 } else { 1 }, || match asked.map_err(Refusal::CommandLine)? {
+        Asked::Help => Ok(usage().into()),
+        Asked::Version => Ok(format!("tracefx {}", env!("CARGO_PKG_VERSION")).into()),
         Asked::Do(line) => {
             let _progress = (!is_json).then(|| Progress::of(&line));
             execute(&line)
@@ -66,21 +83,26 @@ fn main() -> ExitCode {
     })
 }
 
-/// Prints what `work` gives, or why it gives nothing. A bug of the engine is a refusal like others.
-fn answered(is_json: bool, work: impl FnOnce() -> Result<String>) -> ExitCode {
+/// Prints what `work` gives, or why it gives nothing: `refused` is the exit code then. A bug of the engine is a refusal like others.
+fn answered(is_json: bool, refused: u8, work: impl FnOnce() -> Result<Told>) -> ExitCode {
     let answer = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         let panicked = Diagnostic::new(Code::Internal, "the engine panicked");
         Err(panicked.help("this is a bug of tracefx, please report it").into())
     });
     // A reader that stops reading, such as `head`, is no failure of ours.
     match answer {
-        Ok(text) => {
+        Ok(Told { text, code }) => {
             let _ = writeln!(std::io::stdout(), "{text}");
-            ExitCode::SUCCESS
+            ExitCode::from(code)
+        }
+        Err(Refusal::CommandLine(what)) if is_json => {
+            let problem = Diagnostic::new(Code::InvalidOption, what).help(SHOWS_WHAT_THERE_IS);
+            let _ = writeln!(std::io::stderr(), "{}", json!({ "error": problem_json(&problem) }));
+            ExitCode::from(2)
         }
         Err(Refusal::CommandLine(what)) => {
             let (error, help) = (style("error:").red().bold().for_stderr(), style("help:").cyan().for_stderr());
-            let _ = writeln!(std::io::stderr(), "{error} {what}\n{help} tracefx --help shows what there is");
+            let _ = writeln!(std::io::stderr(), "{error} {what}\n{help} {SHOWS_WHAT_THERE_IS}");
             ExitCode::from(2)
         }
         Err(Refusal::Of(problem)) => {
@@ -90,10 +112,13 @@ fn answered(is_json: bool, work: impl FnOnce() -> Result<String>) -> ExitCode {
                 format!("{} {problem}", style("error:").red().bold().for_stderr())
             };
             let _ = writeln!(std::io::stderr(), "{text}");
-            ExitCode::from(1)
+            ExitCode::from(refused)
         }
     }
 }
+
+/// The help of a wrong command line.
+const SHOWS_WHAT_THERE_IS: &str = "tracefx --help shows what there is";
 
 /// The limits of a command line: those of files, and those of runs.
 fn limits_of(line: &CommandLine) -> Result<(Limits, RunLimits)> {
@@ -106,23 +131,28 @@ fn limits_of(line: &CommandLine) -> Result<(Limits, RunLimits)> {
     Ok((limits, of_runs))
 }
 
-fn execute(line: &CommandLine) -> Result<String> {
+fn execute(line: &CommandLine) -> Result<Told> {
     let (limits, of_runs) = limits_of(line)?;
+    if line.verb.name == "diff" { diff::differences(line, &limits) } else { Ok(told(line, &limits, of_runs)?.into()) }
+}
+
+/// What a verb tells that is done once it tells something.
+fn told(line: &CommandLine, limits: &Limits, of_runs: RunLimits) -> Result<String> {
     let file = line.files.first().map_or(Path::new(""), Path::new);
     match line.verb.name {
         "inspect" => {
-            let report = Library::extended().inspect(&opened(line, file, &limits)?);
+            let report = Library::extended().inspect(&opened(line, file, limits)?);
             Ok(if line.has("json") { json!(report).to_string() } else { report.to_string() })
         }
-        "run" => run(line, file, &limits, of_runs),
+        "run" => run(line, file, limits, of_runs),
         "explain" => {
-            let (runner, inputs) = made_ready(line, file, &limits, of_runs)?;
+            let (runner, inputs) = made_ready(line, file, limits, of_runs)?;
             let report = runner.explain(&inputs)?;
             Ok(if line.has("json") { json!(report).to_string() } else { report.to_string() })
         }
         "profile" => {
             let repeat = line.number("repeat", 1, 10).map_err(Refusal::CommandLine)?;
-            let (runner, inputs) = made_ready(line, file, &limits, of_runs)?;
+            let (runner, inputs) = made_ready(line, file, limits, of_runs)?;
             let report = runner.profile(&inputs, usize::try_from(repeat).unwrap_or(usize::MAX))?;
             if let Some(path) = line.value("trace") {
                 write(Path::new(path), report.chrome_trace().as_bytes())?;
@@ -131,25 +161,25 @@ fn execute(line: &CommandLine) -> Result<String> {
         }
         "convert" => {
             let format = format_of(line)?;
-            converted(line, &opened(line, file, &limits)?, format)
+            converted(line, &opened(line, file, limits)?, format)
         }
-        "onnx" => onnx(line, file, &limits),
-        "compile" => compile(line, file, &limits),
+        "onnx" => onnx(line, file, limits),
+        "compile" => compile(line, file, limits, of_runs),
         "joint" => {
             let format = format_of(line)?;
             let index = line.number("loss-index", 0, 0).map_err(Refusal::CommandLine)?;
-            let program = Library::extended().open_file(file, &limits)?;
+            let program = Library::extended().open_file(file, limits)?;
             let index = usize::try_from(index).unwrap_or(usize::MAX);
             converted(line, &program.export_forward_backward(index, &Library::extended().decompositions())?, format)
         }
-        "bench" => bench::times(line, file, &limits, of_runs),
+        "bench" => bench::times(line, file, limits, of_runs),
         "doctor" => doctor::examine(line.has("json")),
         "completions" => {
             let shell = line.shell().map_err(Refusal::CommandLine)?;
             let script = completions::COMPLETIONS.iter().find(|(name, _)| *name == shell);
             Ok(script.expect("there is one for each shell of the table").1.trim_end().to_string())
         }
-        "explore" | "diff" => Err(Refusal::CommandLine(format!("{} is of npx tracefx alone", line.verb.name))),
+        "explore" => Err(Refusal::CommandLine("explore is of npx tracefx alone".to_string())),
         other => unreachable!("the table of verbs has {other}"),
     }
 }
@@ -170,7 +200,10 @@ fn made_ready(line: &CommandLine, file: &Path, limits: &Limits, of_runs: RunLimi
 fn inputs_of(line: &CommandLine, runner: &Runner, limits: &Limits) -> Result<Values> {
     Ok(match line.value("inputs") {
         Some(path) => read_inputs(runner.program(), &read_file(Path::new(path), limits)?)?,
-        None => zero_inputs(runner.program()).map_err(|it| it.help("give inputs of such sizes: --inputs FILE"))?,
+        None => runner.zero_inputs().map_err(|it| match it.code() {
+            Code::InputShape => it.help("give inputs of such sizes: --inputs FILE"),
+            _ => it,
+        })?,
     })
 }
 
@@ -243,10 +276,10 @@ fn onnx(line: &CommandLine, input: &Path, limits: &Limits) -> Result<String> {
 }
 
 /// Writes the program with a plan for the inputs that are given, or for those that its sizes tell.
-fn compile(line: &CommandLine, input: &Path, limits: &Limits) -> Result<String> {
+fn compile(line: &CommandLine, input: &Path, limits: &Limits, of_runs: RunLimits) -> Result<String> {
     let precision = line.precision().map_err(Refusal::CommandLine)?;
     let library = Library::extended();
-    let runner = library.runner(&library.open_file(input, limits)?)?.with_precision(precision);
+    let runner = library.runner(&library.open_file(input, limits)?)?.with_limits(of_runs).with_precision(precision);
     let inputs = inputs_of(line, &runner, limits)?;
     let n_steps = runner.plan(&inputs)?.steps.len();
     let (file, output) = (runner.compiled_file(&[inputs])?, Path::new(&line.files[1]));
@@ -295,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_a_refusal() {
-        let code = answered(false, || panic!("a broken invariant"));
+        let code = answered(false, 1, || panic!("a broken invariant"));
         assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(1)));
     }
 
@@ -308,10 +341,10 @@ mod tests {
             let Ok(Asked::Do(line)) = CommandLine::read(words.map(OsString::from)) else { panic!("{}", verb.name) };
             match execute(&line) {
                 Err(Refusal::CommandLine(_)) => {
-                    assert!(["explore", "diff", "completions"].contains(&verb.name), "{}", verb.name)
+                    assert!(["explore", "completions"].contains(&verb.name), "{}", verb.name)
                 }
                 Err(Refusal::Of(problem)) => assert_eq!(problem.code(), Code::Io, "{}", verb.name),
-                Ok(told) => panic!("{}: {told}", verb.name),
+                Ok(told) => panic!("{}: {told:?}", verb.name),
             }
         }
     }

@@ -118,7 +118,7 @@ pub const VERBS: &[Verb] = &[
         optional: &[],
         options: &[],
         required: &[],
-        about: "shows where two programs differ: nodes, signature, constraints, constants; of npx tracefx alone",
+        about: "shows where two programs differ: nodes, signature, constraints, parameters, buffers, constants",
     },
     Verb {
         name: "bench",
@@ -224,7 +224,7 @@ pub const OPTIONS: &[CommandOption] = &[
         name: "limit",
         value: Some("NAME=N"),
         is_repeated: true,
-        about: "what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds",
+        about: "what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds",
     },
     CommandOption { name: "json", value: None, is_repeated: false, about: "prints JSON for machines, errors included" },
     CommandOption { name: "help", value: None, is_repeated: false, about: "shows this" },
@@ -236,6 +236,11 @@ pub const DEVICES: &[&str] = &["cpu", "gpu"];
 
 /// The shells that there are completions for.
 pub const SHELLS: &[&str] = &["bash", "zsh", "fish", "powershell"];
+
+/// What `doctor --json` tells, in order; docs/command.md says what each is. Systems and processors have the names of
+/// [`std::env::consts`].
+pub const FINDINGS: &[&str] =
+    &["version", "command", "node", "os", "arch", "processors", "threads", "vectors", "gpu", "missing", "is_ready"];
 
 /// The options that all verbs take.
 pub const GENERAL: &[&str] = &["limit", "json", "help", "version"];

@@ -165,7 +165,7 @@ fn describe_val(val: &Val) -> String {
     }
 }
 
-fn describe_tensor(meta: &TensorMeta) -> String {
+pub(crate) fn describe_tensor(meta: &TensorMeta) -> String {
     let sizes: Vec<String> = meta.sizes.iter().map(|it| it.to_string()).collect();
     format!("{}[{}]", meta.dtype.short_name(), sizes.join(", "))
 }
@@ -236,7 +236,11 @@ pub(crate) fn section(
 }
 
 /// The text with control characters escaped: names come out of files, and a terminal obeys what it prints.
-fn printable(text: &str) -> String {
+///
+/// ```
+/// assert_eq!(tracefx_engine::printable("conv\u{1b}[2J"), "conv\\u{1b}[2J");
+/// ```
+pub fn printable(text: &str) -> String {
     let mut res = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() { write!(res, "\\u{{{:x}}}", c as u32).unwrap_or_default() } else { res.push(c) }

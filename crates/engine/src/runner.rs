@@ -27,17 +27,21 @@ pub struct RunLimits {
     pub loop_steps: u64,
     /// Time. It is looked at before each node and each step of a loop, so that a run may take one operator longer.
     pub milliseconds: Option<u64>,
+    /// Bytes of the inputs that are made of the sizes that a program states: [`Runner::zero_inputs`].
+    pub input_bytes: u64,
 }
 
 impl Default for RunLimits {
     fn default() -> Self {
-        RunLimits { loop_steps: LOOP_STEPS, milliseconds: None }
+        const GIB: u64 = 1 << 30;
+        let input_bytes = if cfg!(target_pointer_width = "64") { 4 * GIB } else { GIB };
+        RunLimits { loop_steps: LOOP_STEPS, milliseconds: None, input_bytes }
     }
 }
 
 impl RunLimits {
     /// The names that [`RunLimits::set`] knows.
-    pub const NAMES: &[&str] = &["loop_steps", "milliseconds"];
+    pub const NAMES: &[&str] = &["loop_steps", "milliseconds", "input_bytes"];
 
     /// Changes the limit of this name, as options outside Rust do.
     ///
@@ -47,6 +51,7 @@ impl RunLimits {
         match name {
             "loop_steps" => self.loop_steps = value,
             "milliseconds" => self.milliseconds = Some(value),
+            "input_bytes" => self.input_bytes = value,
             _ => {
                 return Err(Diagnostic::new(Code::InvalidOption, format!("there is no limit `{name}` of a run"))
                     .help(format!("the limits are the fields of `RunLimits`: {}", RunLimits::NAMES.join(", "))));

@@ -2,7 +2,7 @@
 
 use crate::{Runner, Values};
 use serde_json::json;
-use tracefx_core::{Code, Diagnostic, Result, Storage, Tensor};
+use tracefx_core::{Code, DType, Diagnostic, Result, Storage, Tensor};
 use tracefx_export::{Argument, ExportedProgram, InputSpec, TreeSpec};
 use tracefx_ir::Val;
 use tracefx_ops::Value;
@@ -70,34 +70,81 @@ impl Runner {
         };
         Ok(self.state().filter_map(|(name, it)| Some((it.storage().clone(), number(name)? as u32))).collect())
     }
+
+    /// Inputs of zeros as a program of known sizes takes them, row-major.
+    ///
+    /// ```
+    /// use tracefx_core::{Code, Tensor};
+    /// use tracefx_engine::{Library, RunLimits, Runner};
+    /// use tracefx_ir::{Graph, GraphModule};
+    /// use tracefx_ops::Value;
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.placeholder("x");
+    /// let y = graph.call_function("torch.ops.aten.exp.default", vec![x.into()], vec![]);
+    /// graph.output(y.into());
+    /// let x = Value::Tensor(Tensor::from_slice(&[1.0f32, 2.0], &[2])?);
+    /// let runner = Runner::new(&Library::default().export(&GraphModule::new(graph), &[x])?)?;
+    /// let Value::Tensor(y) = &runner.run(&runner.zero_inputs()?)?[0] else { unreachable!() };
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 1.0]);
+    ///
+    /// let runner = runner.with_limits(RunLimits { input_bytes: 7, ..RunLimits::default() });
+    /// assert_eq!(runner.zero_inputs().unwrap_err().code(), Code::LimitExceeded);
+    /// # Ok::<(), tracefx_core::Diagnostic>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InputShape` where a size is not known, or an input is a number; `LimitExceeded` where they take more than
+    /// [`RunLimits::input_bytes`](crate::RunLimits::input_bytes), of which nothing is allocated then.
+    pub fn zero_inputs(&self) -> Result<Values> {
+        let graph = &self.program().module.graph;
+        let mut left = self.limits.input_bytes;
+        let mut input = |arg: &Argument| {
+            let unknown = |what: String| {
+                Diagnostic::new(Code::InputShape, what)
+                    .help("give inputs of the sizes that the program is to be compiled for")
+            };
+            if let Argument::Constant { value, .. } = arg {
+                return Ok(Input::Given(value.to_value()));
+            }
+            let name = arg.name();
+            let val = graph.find(name).and_then(|it| graph.node(it).meta.val.as_ref());
+            let Some(Val::Tensor(meta)) = val else {
+                return Err(unknown(format!("what the input `{name}` is, the program does not say")));
+            };
+            let sizes = meta.sizes.iter().map(|it| it.as_int().and_then(|it| usize::try_from(it).ok()));
+            let Some(sizes) = sizes.collect::<Option<Vec<_>>>() else {
+                return Err(unknown(format!("the input `{name}` has sizes that a call decides")));
+            };
+            let n_bytes = sizes.iter().try_fold(meta.dtype.size() as u64, |n, it| n.checked_mul(*it as u64));
+            match n_bytes.and_then(|it| left.checked_sub(it)) {
+                Some(rest) => left = rest,
+                None => return Err(self.too_large(name)),
+            }
+            Ok(Input::Zeros(meta.dtype, sizes))
+        };
+        let user_inputs = self.program().signature.user_inputs();
+        let inputs = user_inputs.map(|it| input(&it.arg)).collect::<Result<Vec<_>>>()?;
+        let value = |it: Input| match it {
+            Input::Given(value) => Ok(value),
+            Input::Zeros(dtype, sizes) => Tensor::zeros(dtype, &sizes).map(Value::Tensor),
+        };
+        inputs.into_iter().map(value).collect()
+    }
+
+    fn too_large(&self, input: &str) -> Diagnostic {
+        let limit = self.limits.input_bytes;
+        let what = format!("inputs of zeros take more than {limit} bytes up to `{input}`, the limit `input_bytes`");
+        Diagnostic::new(Code::LimitExceeded, what).help("if you trust the program, raise the limit `input_bytes`")
+    }
 }
 
-/// Inputs of zeros as a program of known sizes takes them, row-major.
-///
-/// # Errors
-/// `InputShape` where a size is not known, or an input is a number.
-pub fn zero_inputs(program: &ExportedProgram) -> Result<Values> {
-    let graph = &program.module.graph;
-    let input = |arg: &Argument| {
-        let unknown = |what: String| {
-            Diagnostic::new(Code::InputShape, what)
-                .help("give inputs of the sizes that the program is to be compiled for")
-        };
-        if let Argument::Constant { value, .. } = arg {
-            return Ok(value.to_value());
-        }
-        let name = arg.name();
-        let val = graph.find(name).and_then(|it| graph.node(it).meta.val.clone());
-        let Some(Val::Tensor(meta)) = val else {
-            return Err(unknown(format!("what the input `{name}` is, the program does not say")));
-        };
-        let sizes = meta.sizes.iter().map(|it| it.as_int().and_then(|it| usize::try_from(it).ok()));
-        match sizes.collect::<Option<Vec<_>>>() {
-            Some(sizes) => Tensor::zeros(meta.dtype, &sizes).map(Value::Tensor),
-            None => Err(unknown(format!("the input `{name}` has sizes that a call decides"))),
-        }
-    };
-    program.signature.user_inputs().map(|it| input(&it.arg)).collect()
+/// What stands for an input that nobody gives.
+enum Input {
+    /// The value that the program is for.
+    Given(Value<Tensor>),
+    /// Zeros of these sizes.
+    Zeros(DType, Vec<usize>),
 }
 
 /// What a host has to know to put a call together: the structures, and what the inputs are, with their sizes in each plan.

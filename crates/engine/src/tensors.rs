@@ -114,13 +114,21 @@ pub fn write_tensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>> {
     bytes.extend_from_slice(&(header.len() as u64).to_le_bytes());
     bytes.extend_from_slice(&header);
     for (_, (_, tensor)) in sorted {
-        let (dense, size) = (tensor.contiguous()?, tensor.dtype().size());
-        let guard = dense.storage().read();
-        // An empty tensor may have any offset.
-        let start = if dense.numel() == 0 { 0 } else { dense.offset() * size };
-        bytes.extend_from_slice(&guard.bytes()[start..][..dense.numel() * size]);
+        with_elements(tensor, |it| bytes.extend_from_slice(it))?;
     }
     Ok(bytes)
+}
+
+/// Gives the elements of a tensor, row-major, to who reads them.
+///
+/// # Errors
+/// `OutOfMemory` where they lie otherwise in memory and cannot be copied.
+pub(crate) fn with_elements<T>(tensor: &Tensor, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
+    let (dense, size) = (tensor.contiguous()?, tensor.dtype().size());
+    let guard = dense.storage().read();
+    // An empty tensor may have any offset.
+    let start = if dense.numel() == 0 { 0 } else { dense.offset() * size };
+    Ok(read(&guard.bytes()[start..][..dense.numel() * size]))
 }
 
 /// The length of a header that the crate reads.

@@ -1,6 +1,5 @@
 //! Opens a program, says what it is made of, and runs it on zeros: `cargo run --example run -- model.pt2`.
 
-use tracefx::engine::zero_inputs;
 use tracefx::prelude::*;
 
 #[expect(clippy::print_stdout, reason = "an example tells what it did")]
@@ -15,8 +14,8 @@ fn main() -> tracefx::Result<()> {
     if !report.is_supported {
         return Ok(());
     }
-    let inputs = zero_inputs(&program)?;
-    for output in Runner::new(&program)?.run(&inputs)? {
+    let runner = Runner::new(&program)?;
+    for output in runner.run(&runner.zero_inputs()?)? {
         println!("{output:?}");
     }
     Ok(())

@@ -273,9 +273,9 @@ impl ProgramRunner {
     /// Inputs of zeros as words, where the program knows all of their sizes.
     ///
     /// # Errors
-    /// `InputShape` where it does not.
+    /// `InputShape` where it does not, `LimitExceeded` where they take too many bytes.
     pub fn zero_inputs(&self) -> Result<Vec<u32>, Refusal> {
-        encoded(&tracefx_engine::zero_inputs(self.0.program())?)
+        encoded(&self.0.zero_inputs()?)
     }
 
     /// Whether a call may write to the tensors that it is given.

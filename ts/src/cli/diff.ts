@@ -9,7 +9,8 @@ import type { ExportedProgram } from "../export/exportedProgram.ts";
 import type { InputSpec, OutputSpec } from "../export/signature.ts";
 import { compareModels } from "../explorer/diff.ts";
 import { GraphModel } from "../explorer/model.ts";
-import { formatNode } from "../graph/print.ts";
+import { Float } from "../base/values.ts";
+import { formatNode, repr } from "../graph/print.ts";
 import { type Tensor, tensorBytes } from "../tensor/tensor.ts";
 
 /** Something that one program has and the other has not, or has otherwise: lines of the first, and of the second. */
@@ -71,13 +72,15 @@ function graphDiff(before: ExportedProgram, after: ExportedProgram): DiffEntry[]
     }
   };
   for (const { index } of first.items) {
-    const [line, match] = [lineOf(first, index), diff.matches.get(index)];
-    if (match !== undefined) added(match);
-    const difference = diff.before.get(index);
-    if (line === undefined || difference === undefined) continue;
-    const other = match === undefined ? undefined : lineOf(second, match);
-    if (other === undefined) res.push({ before: line });
-    else res.push({ before: line, after: other });
+    const line = lineOf(first, index);
+    if (line === undefined) continue;
+    const match = diff.matches.get(index);
+    if (match === undefined) {
+      res.push({ before: line });
+      continue;
+    }
+    added(match);
+    if (diff.changed.has(index)) res.push({ before: line, after: lineOf(second, match) ?? "" });
   }
   added(second.items.length);
   return res;
@@ -102,7 +105,9 @@ function output({ kind, arg, target }: OutputSpec, place: number): string {
 
 function constantOf(arg: InputSpec["arg"]): string {
   if (arg.type !== "constant") return "";
-  return ` = ${arg.value.type === "None" ? "None" : arg.value.value}`;
+  const { value } = arg;
+  if (value.type === "None") return " = None";
+  return ` = ${repr(value.type === "float" ? new Float(value.value) : value.value)}`;
 }
 
 function rangesOf(program: ExportedProgram): string[] {
@@ -162,11 +167,16 @@ function textOf(diff: ProgramDiff, files: readonly [string, string]): string {
     const count = entries.length === 1 ? "1 difference" : `${entries.length} differences`;
     lines.push(inColor("cyan", `@@ ${name}: ${count} @@`));
     for (const { before, after } of entries) {
-      if (before !== undefined) lines.push(inColor("red", `- ${before}`));
-      if (after !== undefined) lines.push(inColor("green", `+ ${after}`));
+      if (before !== undefined) lines.push(inColor("red", `- ${printable(before)}`));
+      if (after !== undefined) lines.push(inColor("green", `+ ${printable(after)}`));
     }
   }
   return lines.join("\n");
+}
+
+/** The text with control characters escaped: names come out of files, and a terminal obeys what it prints. */
+function printable(text: string): string {
+  return text.replaceAll(/\p{Cc}/gu, (it) => `\\u{${it.charCodeAt(0).toString(16)}}`);
 }
 
 function inColor(style: "red" | "green" | "cyan" | "bold", text: string): string {

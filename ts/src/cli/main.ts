@@ -221,7 +221,7 @@ function zeroInputs(runner: ReturnType<EngineProgram["runner"]>): Uint32Array {
   try {
     return call(() => runner.zero_inputs());
   } catch (error) {
-    if (!(error instanceof FxError)) throw error;
+    if (!(error instanceof FxError) || error.kind !== "InputShape") throw error;
     const { kind, reason, notes, cause } = error;
     throw fxError(kind, reason, { notes, cause, help: "give inputs of such sizes: --inputs FILE" });
   }
@@ -287,9 +287,9 @@ export async function main(args: readonly string[]): Promise<number> {
     return 0;
   } catch (error) {
     if (error instanceof CommandLineError) {
-      console.error(
-        `${label("red", "error:")} ${error.message}\n${label("cyan", "help:")} tracefx --help shows what there is`,
-      );
+      const help = "tracefx --help shows what there is";
+      const text = `${label("red", "error:")} ${error.message}\n${label("cyan", "help:")} ${help}`;
+      console.error(isJson ? problemJson(fxError("InvalidOption", error.message, { help })) : text);
       return 2;
     }
     if (error instanceof FxError) {

@@ -19,6 +19,8 @@ export interface ModelDiff {
   readonly before: ReadonlyMap<number, Difference>;
   /** Of the second model: what the first has not, and what differs there. */
   readonly after: ReadonlyMap<number, Difference>;
+  /** The nodes of the first model that differ from their matches themselves, and not in what they hold alone. */
+  readonly changed: ReadonlySet<number>;
 }
 
 /**
@@ -29,17 +31,19 @@ export function compareModels(before: GraphModel, after: GraphModel): ModelDiff 
   const matching = new Matching(before, after);
   const { matches } = matching;
   const [differences, others] = [new Map<number, Difference>(), new Map<number, Difference>()];
+  const changed = new Set<number>();
   const symbols = new Renaming();
   for (const { index, node } of before.items) {
     const other = matches.get(index);
     if (other === undefined) differences.set(index, "removed");
     else if (node !== undefined && matching.differs(index, other, symbols)) {
+      changed.add(index);
       differences.set(index, "changed");
       others.set(other, "changed");
     }
   }
   for (const { index } of after.items) if (!matching.isTaken(index)) others.set(index, "added");
-  return { matches, before: within(before, differences), after: within(after, others) };
+  return { matches, before: within(before, differences), after: within(after, others), changed };
 }
 
 /** Which nodes of two models are one another. */

@@ -5,7 +5,9 @@
  */
 import { DTYPES } from "../../../bindings/dtypes.ts";
 import type { TensorMetadata } from "../engine/tensorMetadata.ts";
+import type { Arg } from "../graph/args.ts";
 import { type Node, notesOf } from "../graph/node.ts";
+import { repr } from "../graph/print.ts";
 import { formatTensorMeta } from "../graph/shapes.ts";
 import { isVal, SymExpr, TensorMeta, type Val, ValSequence } from "../graph/val.ts";
 
@@ -33,7 +35,7 @@ function spellVal(val: Val): string {
     return `${dtype}${sizes}`;
   }
   if (val instanceof ValSequence) return list(val.items.map(spellVal));
-  return val === null ? "" : val instanceof SymExpr ? `${val}` : `${val as number}`;
+  return val === null ? "" : val instanceof SymExpr ? `${val}` : repr(val as Arg);
 }
 
 /** What `ShapeProp` notes. */

@@ -1,7 +1,7 @@
 //! `command.ts`: the command line of `tracefx`, and the limits of what it reads.
 
 use super::{array, quoted};
-use tracefx_engine::command::{CommandOption, DEVICES, GENERAL, OPTIONS, SHELLS, VERBS, Verb, usage};
+use tracefx_engine::command::{CommandOption, DEVICES, FINDINGS, GENERAL, OPTIONS, SHELLS, VERBS, Verb, usage};
 use tracefx_engine::{Limits, Mode, Precision, RunLimits};
 
 pub(super) fn body() -> String {
@@ -71,6 +71,9 @@ export const DEVICES = {} as const;
 /** The shells that there are completions for. */
 export const SHELLS = {} as const;
 
+/** What `doctor --json` tells, in order. */
+export const FINDINGS = {} as const;
+
 /** How many bytes are read of what does not say before how long it is, unless `limits` has another `stream_bytes`. */
 export const STREAM_BYTES = {};
 ",
@@ -84,6 +87,7 @@ export const STREAM_BYTES = {};
         words(Precision::NAMES),
         words(DEVICES),
         words(SHELLS),
+        array(FINDINGS, ""),
         Limits::default().stream_bytes,
     )
 }

@@ -26,6 +26,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("strided_iter.rs", "smallvec![0; outer]", RANK),
     ("machine.rs", "vec![NONE; len]", "a tuple of three at most"),
     ("map.rs", "vec![R::zeroed(); if is_direct { 0 } else { BLOCK }]", "a block has a fixed length"),
+    ("diff/matching.rs", "vec![None; before.items.len()]", NODES),
     ("passes/constants.rs", "vec![usize::MAX; call.module.graph.id_bound()]", NODES),
     ("passes/devices.rs", "vec![0; result.partitions.len()]", NODES),
     ("passes/manipulation.rs", "vec![None; call.module.graph.id_bound()]", NODES),

@@ -100,7 +100,7 @@ fn an_endless_loop_ends_with_its_limit_of_steps_or_of_time() {
     let error = runner.run(&inputs).unwrap_err();
     assert!(error.message().contains("100 steps, the limit `loop_steps`"), "{error}");
     assert_eq!(error.op_name(), Some("higher_order.while_loop"));
-    let runner = runner.with_limits(RunLimits { loop_steps: u64::MAX, milliseconds: Some(20) });
+    let runner = runner.with_limits(RunLimits { loop_steps: u64::MAX, milliseconds: Some(20), ..RunLimits::default() });
     let error = runner.run(&inputs).unwrap_err();
     assert!(error.message().contains("longer than 20 milliseconds, the limit `milliseconds`"), "{error}");
 }
@@ -121,6 +121,7 @@ fn limits_are_set_by_their_names() {
     let mut limits = RunLimits::default();
     limits.set("loop_steps", 5).unwrap();
     limits.set("milliseconds", 7).unwrap();
-    assert_eq!(limits, RunLimits { loop_steps: 5, milliseconds: Some(7) });
+    limits.set("input_bytes", 9).unwrap();
+    assert_eq!(limits, RunLimits { loop_steps: 5, milliseconds: Some(7), input_bytes: 9 });
     assert_eq!(limits.set("nodes", 1).unwrap_err().code(), Code::InvalidOption);
 }

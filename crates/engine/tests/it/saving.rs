@@ -2,8 +2,9 @@
 
 use crate::plans::{content, copies, fixtures, recorded};
 use std::path::Path;
-use tracefx_core::Code;
+use tracefx_core::{Code, DType};
 use tracefx_engine::{Limits, Mode, Runner, open};
+use tracefx_ir::{TensorMeta, Val};
 use tracefx_runtime::Model;
 
 /// What the runtime lacks, and for which programs.
@@ -59,4 +60,29 @@ fn the_runtime_gives_what_the_engine_gives() {
     }
     assert_eq!(refused, REFUSED, "{n_run} ran");
     assert!(n_run > 20, "{n_run} programs ran");
+}
+
+#[test]
+fn zeros_of_sizes_that_a_file_states_are_refused_before_they_are_allocated() {
+    let (mut program, _) =
+        recorded(&fixtures("programs").into_iter().find(|it| it.ends_with("cond_simple")).unwrap()).unwrap();
+    let graph = &mut program.module.graph;
+    let (x, y) = (graph.find("x").unwrap(), graph.find("y").unwrap());
+    let mut zeros = |of_x: &[i64], of_y: &[i64]| {
+        for (input, sizes) in [(x, of_x), (y, of_y)] {
+            let sizes = sizes.iter().map(|&it| it.into()).collect();
+            program.module.graph.meta_mut(input).val = Some(Val::Tensor(TensorMeta::contiguous(DType::Float32, sizes)));
+        }
+        Runner::new(&program).unwrap().zero_inputs()
+    };
+    assert_eq!(zeros(&[2, 3], &[2, 3]).unwrap().len(), 2);
+    // The product of the first leaves 64 bits; of the second, both inputs together are too large.
+    for (of_x, of_y) in [(&[1 << 40, 1 << 40][..], &[1][..]), (&[1 << 29], &[1 << 30])] {
+        let problem = zeros(of_x, of_y).unwrap_err();
+        assert_eq!(problem.code(), Code::LimitExceeded);
+        assert!(
+            problem.message().contains("4294967296 bytes") && problem.message().contains("`input_bytes`"),
+            "{problem}"
+        );
+    }
 }
