@@ -36,7 +36,7 @@ pub(crate) fn examine(is_json: bool) -> Result<String> {
         let missing: Vec<_> =
             missing.iter().map(|(of, what, cure)| json!({ "of": of, "what": what, "cure": cure })).collect();
         let told = json!({
-            "version": env!("CARGO_PKG_VERSION"), "command": "native", "os": std::env::consts::OS,
+            "version": env!("CARGO_PKG_VERSION"), "command": "native", "node": null, "os": std::env::consts::OS,
             "arch": std::env::consts::ARCH, "processors": processors, "threads": threads, "vectors": vectors,
             "gpu": gpu, "missing": missing, "is_ready": true,
         });

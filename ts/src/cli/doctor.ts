@@ -4,6 +4,8 @@
  * @module
  */
 import { arch, availableParallelism, cpus, platform, release } from "node:os";
+import type { FINDINGS } from "../../../bindings/command.ts";
+import { FxError } from "../base/errors.ts";
 import { call, init } from "../engine/engine.ts";
 import { bestVariant } from "../engine/variant.ts";
 
@@ -38,31 +40,44 @@ export async function examine(isJson: boolean): Promise<{ readonly text: string;
     lacks("engine", engine.message, "install the package again: npm install tracefx");
   }
   const vectors = variant === undefined ? "none" : "simd128";
-  const gpu = (globalThis.navigator as { readonly gpu?: unknown } | undefined)?.gpu !== undefined;
-  if (!gpu)
-    lacks(
-      "gpu",
-      "Node has no WebGPU",
-      "npm install webgpu for programs in Node; for the shell, cargo install tracefx-cli",
-    );
+  const gpu = await gpuOfHost();
+  if (gpu instanceof FxError) {
+    const cure = "npm install webgpu for programs in Node; for the shell, cargo install tracefx-cli";
+    lacks("gpu", gpu.reason, cure);
+  } else if (gpu.is_software) {
+    const what = `${gpu.name} is a processor that does the work of a GPU, and is slower than the CPU`;
+    lacks("gpu", what, "install the driver of the GPU, where there is one");
+  }
   const processors = availableParallelism();
   if (processors > 1) {
     const what = `runs use 1 of ${processors} processors: the engine has no threads in WebAssembly`;
     lacks("threads", what, "use the native command, which has, or several workers");
   }
   const version = typeof engine === "string" ? engine : null;
-  const os = platform();
-  const processor = cpus()[0]?.model ?? "unknown";
-  const facts = { version, command: "node", node, os, arch: arch(), processor, processors, threads: 1, vectors, gpu };
-  if (isJson) return { text: JSON.stringify({ ...facts, missing, is_ready: isReady }), isReady };
+  if (isJson) {
+    const facts: Record<(typeof FINDINGS)[number], unknown> = {
+      version,
+      command: "node",
+      node,
+      os: OS[platform()] ?? platform(),
+      arch: ARCH[arch()] ?? arch(),
+      processors,
+      threads: 1,
+      vectors,
+      gpu: gpu instanceof FxError ? null : gpu,
+      missing,
+      is_ready: isReady,
+    };
+    return { text: JSON.stringify(facts), isReady };
+  }
   const lines = [
     `tracefx ${version ?? "without an engine"}, of npx`,
-    `system      ${os} ${release()} ${arch()}`,
+    `system      ${platform()} ${release()} ${arch()}`,
     `node        ${node}`,
-    `processors  ${processors}, ${processor}`,
+    `processors  ${processors}, ${cpus()[0]?.model ?? "unknown"}`,
     "threads     1",
     `vectors     ${vectors}`,
-    `GPU         ${gpu ? "WebGPU" : "none"}`,
+    `GPU         ${gpu instanceof FxError ? "none" : gpu.name}`,
     "",
     ...missing.map((it) => `${it.of}: ${it.what}\n  help: ${it.cure}`),
     ...(missing.length > 0 ? [""] : []),
@@ -73,6 +88,24 @@ export async function examine(isJson: boolean): Promise<{ readonly text: string;
       : "Programs do not run.",
   ];
   return { text: lines.join("\n"), isReady };
+}
+
+/** What Rust, and so `doctor --json` of both commands, calls systems and processors that Node calls otherwise. */
+const OS: Readonly<Record<string, string>> = { darwin: "macos", win32: "windows" };
+const ARCH: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64", ia32: "x86" };
+
+/** The GPU that programs in Node find, or why they find none. */
+async function gpuOfHost(): Promise<{ readonly name: string; readonly is_software: boolean } | FxError> {
+  try {
+    // It is loaded when a GPU is asked for.
+    const { findAdapter } = await import("../gpu/device.ts");
+    const { info } = await findAdapter();
+    const name = info.description || `${info.vendor} ${info.architecture}`.trim() || "WebGPU";
+    return { name, is_software: info.isFallbackAdapter };
+  } catch (error) {
+    if (error instanceof FxError) return error;
+    throw error;
+  }
 }
 
 async function engineVersion(): Promise<string | Error> {

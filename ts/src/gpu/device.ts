@@ -194,7 +194,12 @@ function opening(): Promise<Gpu> {
   return made;
 }
 
-async function open(): Promise<Gpu> {
+/**
+ * The GPU of the host that is opened.
+ *
+ * @throws `UsageError` where there is none.
+ */
+export async function findAdapter(): Promise<GPUAdapter> {
   const gpu = await entry();
   let adapter: GPUAdapter | null;
   try {
@@ -203,6 +208,11 @@ async function open(): Promise<Gpu> {
     throw missing("the host refuses to look for one", cause);
   }
   if (adapter === null) throw missing("the host has no adapter");
+  return adapter;
+}
+
+async function open(): Promise<Gpu> {
+  const adapter = await findAdapter();
   const { limits } = adapter;
   try {
     const device = await adapter.requestDevice({

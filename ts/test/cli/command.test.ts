@@ -1,8 +1,7 @@
 /** What `npx tracefx` tells of the machine and of times, and what it writes for shells. */
 import { afterEach, expect, test, vi } from "vitest";
-import { OPTIONS, SHELLS, VERBS } from "../../../bindings/command.ts";
+import { FINDINGS, OPTIONS, SHELLS, VERBS } from "../../../bindings/command.ts";
 import { main } from "../../src/cli/main.ts";
-import { progressOf } from "../../src/cli/progress.ts";
 import { fixture } from "../export/fixtures.ts";
 
 const PROGRAM = fixture("digits_cnn/model.pt2");
@@ -20,6 +19,7 @@ test("doctor tells what there is, and a cure for what is missing", async () => {
   const told = JSON.parse(await printed("doctor", "--json")) as {
     readonly missing: readonly { readonly of: string; readonly what: string; readonly cure: string }[];
   };
+  expect(Object.keys(told)).toEqual(FINDINGS);
   expect(told).toMatchObject({ command: "node", node: process.versions.node, vectors: "simd128", is_ready: true });
   expect(told.missing.map((it) => it.of)).toContain("gpu");
   vi.restoreAllMocks();
@@ -57,10 +57,4 @@ test.each(SHELLS)("completions of %s know every verb and option", async (shell) 
   }[shell];
   for (const { name } of VERBS) expect(script).toContain(spelled(name));
   for (const { name } of OPTIONS) expect(script).toContain(shell === "fish" ? `-l ${name}` : `--${name}`);
-});
-
-test("where errors go to a file, no progress is told", async () => {
-  const write = vi.spyOn(process.stderr, "write");
-  await using _ = progressOf("bench model.pt2");
-  expect(write).not.toHaveBeenCalled();
 });

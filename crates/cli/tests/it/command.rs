@@ -269,6 +269,7 @@ fn bench_asks_for_inputs_where_a_call_decides_sizes() {
 #[test]
 fn doctor_tells_what_there_is_and_a_cure_for_what_is_missing() {
     let json: serde_json::Value = serde_json::from_str(&stdout(&["doctor", "--json"])).unwrap();
+    assert!(json.as_object().unwrap().keys().eq(tracefx_engine::command::FINDINGS), "{json}");
     assert_eq!((&json["command"], &json["is_ready"]), (&"native".into(), &true.into()));
     assert!(json["threads"].as_u64() >= Some(1) && !json["vectors"].as_str().unwrap().is_empty());
     for it in json["missing"].as_array().unwrap() {
