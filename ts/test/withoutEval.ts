@@ -6,6 +6,7 @@
  */
 export const CAN_DIFFER: readonly string[] = [
   "ts/test/bundle.test.ts",
+  "ts/test/cli/progress.test.ts",
   "ts/test/evaluate/evaluateCode.test.ts",
   "ts/test/evaluate/corpus.test.ts",
   "ts/test/engine/target.test.ts",

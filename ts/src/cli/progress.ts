@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { writeSync } from "node:fs";
 import { isMainThread, Worker } from "node:worker_threads";
 
 /** What takes no longer than this says nothing. */
@@ -15,7 +16,7 @@ const { workerData } = require("node:worker_threads");
 const frames = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏";
 const start = Date.now();
 let at = 0;
-const write = (text) => { try { writeSync(2, text); } catch {} };
+const write = (text) => { try { writeSync(workerData.fd, text); } catch {} };
 setTimeout(() => setInterval(() => {
   const seconds = Math.round((Date.now() - start) / 1000);
   write("\\r\\u001b[2K" + frames[at++ % frames.length] + " " + workerData.message + " (" + seconds + "s)");
@@ -23,19 +24,26 @@ setTimeout(() => setInterval(() => {
 }, 100), workerData.patience);
 `;
 
+/** Where a line is written, by its number at the system. */
+interface Stream {
+  readonly fd: number;
+  readonly isTTY: boolean;
+}
+
 /**
  * A line on the terminal of who waits, until it is disposed of: what is done, and for how long. There is none where errors go to a file.
  */
-export function progressOf(message: string): AsyncDisposable {
-  if (!process.stderr.isTTY || !isMainThread) return { [Symbol.asyncDispose]: () => Promise.resolve() };
+export function progressOf(message: string, stream: Stream = process.stderr, patience = PATIENCE): AsyncDisposable {
+  if (!stream.isTTY || !isMainThread) return { [Symbol.asyncDispose]: () => Promise.resolve() };
+  const { fd } = stream;
   const shown = new Int32Array(new SharedArrayBuffer(4));
-  const worker = new Worker(CODE, { eval: true, workerData: { message, shown, patience: PATIENCE } });
+  const worker = new Worker(CODE, { eval: true, workerData: { message, shown, patience, fd } });
   // A command that is done does not wait for it.
   worker.unref();
   return {
     [Symbol.asyncDispose]: async () => {
       await worker.terminate();
-      if (Atomics.load(shown, 0) === 1) process.stderr.write("\r\u001b[2K");
+      if (Atomics.load(shown, 0) === 1) writeSync(fd, "\r\u001b[2K");
     },
   };
 }
