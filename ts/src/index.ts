@@ -152,7 +152,7 @@ export type {
   TreeSpec,
 } from "./export/program.ts";
 export { type GivenGpu, type PlanReport, ProgramModule, type RunDevice } from "./export/programModule.ts";
-export { readNpz } from "./export/npz.ts";
+export { type NpzOptions, readNpz } from "./export/npz.ts";
 export { type DeviceLocation, liftConstantsPass, moveToDevicePass } from "./export/programPasses.ts";
 export { registerVerifier, Verifier } from "./export/verifier.ts";
 export type { AutocastOptions, Context } from "./torch/contexts.ts";

@@ -103,6 +103,23 @@ describe("a .npz file", () => {
     await expect(readNpz(new Uint8Array(30))).rejects.toThrow(/no directory/);
   });
 
+  it("that unpacks to more than the limit is refused before it is unpacked", async () => {
+    const bytes = decoded(archives["compressed"]?.file ?? "");
+    const nBytes = [...(await readNpz(bytes)).values()].reduce((n, it) => n + writeNpy(it).length, 0);
+    await expect(readNpz(bytes, { limits: { inflated_bytes: nBytes } })).resolves.toBeDefined();
+    const refused = readNpz(bytes, { limits: { inflated_bytes: nBytes - 1 } });
+    await expect(refused).rejects.toThrow(
+      `the limit \`inflated_bytes\` is ${nBytes - 1}, but the file asks for ${nBytes}`,
+    );
+    // By default a GiB: a directory may say what it likes.
+    const directory = bytes.indexOf(Buffer.from([0x50, 0x4b, 1, 2]));
+    bytes.writeUInt32LE(2 ** 30 + 1, directory + 24);
+    await expect(readNpz(bytes)).rejects.toThrow(/FX0104/);
+    await expect(readNpz(bytes, { limits: { inflated_bytes: NaN } })).rejects.toThrow(/a number of bytes/);
+    // @ts-expect-error: there is no such limit
+    await expect(readNpz(bytes, { limits: { bytes: 1 } })).rejects.toThrow(/bytes/);
+  });
+
   it("whose entries are the same bytes is refused", async () => {
     const [many, one] = [writeNpy(tensor(new Float32Array(500))), writeNpy(tensor([1]))];
     const archive = Buffer.from(zipOf(new Map(Object.entries({ "a.npy": many, "b.npy": one, "c.npy": one }))));
