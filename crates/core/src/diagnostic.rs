@@ -123,7 +123,7 @@ codes! {
     /// An exported program breaks a rule of its dialect: PyTorch's `SpecViolationError`.
     SpecViolation "FX0207" "GraphError"
         "A pass made an operator or an argument that exported programs do not have."
-        "Do the edit with operators of `torch.ops`, and call `verify` after it.",
+        "Do the edit with operators of `torch.ops`, and call `program.validate()` after it.",
 
     /// The shapes do not fit the operator.
     ShapeMismatch "FX0301" "OperatorError"
@@ -184,10 +184,10 @@ codes! {
     InputStructure "FX0604" "InputError"
         "The model was exported with a list, a tuple or a record where the call has something else."
         "Give the structure that the message shows. In JavaScript an array is a list, and `tuple(a, b)` a tuple.",
-    /// A constant input has another value than the program was exported with.
+    /// A number, string or boolean among the inputs has a value that the program is not for.
     InputValue "FX0605" "InputError"
-        "Numbers, strings and booleans among the inputs of an export are constants of the program."
-        "Give the value that the message names, or export again with the other one.",
+        "Numbers, strings and booleans among the inputs of an export are constants of the program. An int that `dynamic_shapes` leaves open has a range."
+        "Give the value or a number of the range that the message names, or export again: with the other value, or with `Dim.DYNAMIC` for an int.",
 
     /// A handle was used after it was disposed.
     Disposed "FX0701" "UsageError"
