@@ -95,6 +95,17 @@ test("weights of other values, and of other shapes, are told by name", async () 
   });
 });
 
+test("names cannot write to the terminal", async () => {
+  const program = await exported();
+  const before = join(folder, "plain.fxg");
+  writeFileSync(before, program.toFxg());
+  program.constants.set("a\u001b[2J", { kind: "tensor", tensor: torch.ones(1) });
+  const after = join(folder, "escape.fxg");
+  writeFileSync(after, program.toFxg());
+  const [code, text] = await told("diff", before, after);
+  expect([code, text.split("\n").at(-1)]).toEqual([1, "+ a\\u{1b}[2J: float32[1]"]);
+});
+
 test("other ranges of symbols are told", async () => {
   const [before, after] = [await load(PROGRAM), await load(fixture("digits_cnn__core/model.pt2"))];
   for (const [name, range] of after.rangeConstraints) after.rangeConstraints.set(name, { ...range, max: 7 });
