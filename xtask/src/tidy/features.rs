@@ -1,4 +1,4 @@
-//! One build serves all: a crate by itself is built of third-party crates with the features that they have in the whole
+//! One build serves all: the tests of a crate by itself are built of third-party crates with the features that they have in the whole
 //! workspace. Otherwise `cargo test -p` and `cargo xtask` build everything once more, in a variant of their own.
 //!
 //! Cargo is asked for one platform, so that the answer is the same everywhere.
@@ -30,8 +30,8 @@ fn differing(name: &str, alone: &BTreeSet<String>, whole: &BTreeSet<String>) -> 
     let others: Vec<&str> = alone.difference(whole).map(String::as_str).collect();
     (!others.is_empty()).then(|| {
         format!(
-            "{name} by itself is built with {}, the workspace with other features of it: name those at the end of \
-             crates/core/Cargo.toml",
+            "{name} by itself is built with {}, the workspace with other features of it: name those in \
+             workspace-hack/Cargo.toml",
             others.join(", ")
         )
     })
