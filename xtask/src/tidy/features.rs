@@ -31,7 +31,7 @@ fn differing(name: &str, alone: &BTreeSet<String>, whole: &BTreeSet<String>) -> 
     (!others.is_empty()).then(|| {
         format!(
             "{name} by itself is built with {}, the workspace with other features of it: name those in \
-             workspace-hack/Cargo.toml",
+             xtask/workspace-hack/Cargo.toml",
             others.join(", ")
         )
     })
