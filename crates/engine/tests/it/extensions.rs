@@ -182,6 +182,25 @@ fn boxes_of_no_image_and_cells_of_no_size_are_refused() {
     assert!(refusal("torchvision.ps_roi_align", 0.0, 0, &[2]).contains("no cells: 0 times 2"));
 }
 
+/// Of an empty result the number of cells may be any: nothing is allocated or walked for them.
+#[test]
+fn pictures_without_channels_are_pooled_to_nothing() {
+    let library = Library::extended();
+    let input = Tensor::from_slice::<f32>(&[], &[1, 0, 4, 4]).unwrap();
+    // An inverted box, which has no samples.
+    let boxes = Tensor::from_slice(&[0f32, 3.0, 3.0, 0.0, 0.0], &[1, 5]).unwrap();
+    let sampling = [Value::int(-1), Value::Bool(true)];
+    for (op, rest) in [("roi_pool", 0), ("ps_roi_pool", 0), ("ps_roi_align", 1), ("roi_align", 2)] {
+        let mut args = vec![Value::Tensor(input.clone()), Value::Tensor(boxes.clone()), Value::Float(1.0)];
+        args.extend([Value::int(1 << 20), Value::int(1 << 20)]);
+        args.extend_from_slice(&sampling[..rest]);
+        for found in library.call(&format!("torchvision.{op}"), &args, Vec::new()).unwrap().results {
+            let Value::Tensor(it) = &found else { panic!("{found:?} is no tensor") };
+            assert_eq!(it.sizes(), [1, 0, 1 << 20, 1 << 20], "{op}");
+        }
+    }
+}
+
 #[test]
 fn programs_are_decomposed() {
     let library = Library::extended();

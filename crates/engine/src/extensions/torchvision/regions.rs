@@ -121,9 +121,14 @@ impl Call {
         &self.pixels[from..from + plane]
     }
 
+    /// The boxes, or none where the result is empty: how many cells or channels it has is then bounded by no memory.
+    fn boxes_to_pool(&self) -> &[Region] {
+        if self.sizes[1] == 0 || self.n_cells() == 0 { &[] } else { &self.regions }
+    }
+
     /// Room for the numbers of a result of so many channels.
     fn room<T>(&self, channels: usize) -> Result<Vec<T>> {
-        allocate::with_room((self.regions.len() * channels).saturating_mul(self.n_cells()))
+        allocate::with_room(self.regions.len().saturating_mul(channels).saturating_mul(self.n_cells()))
     }
 
     fn sizes_of(&self, channels: usize) -> [usize; 4] {
@@ -145,7 +150,7 @@ impl Call {
         let n_cells = self.n_cells();
         let channels = self.sizes[1] / n_cells;
         let (mut res, mut mapping) = (self.room(channels)?, self.room(channels)?);
-        for region in &self.regions {
+        for region in self.boxes_to_pool() {
             let cells = cells_of(region)?;
             for channel in 0..channels * n_cells {
                 res.push(mean(self.picture(region.image, channel), &cells[channel % n_cells]));
@@ -238,7 +243,7 @@ pub(in super::super) fn roi_align(args: &Kernel<'_>) -> Result<Vec<Value<Tensor>
     let (offset, least) = if is_aligned { (0.5, f64::NEG_INFINITY) } else { (0.0, 1.0) };
     let channels = call.sizes[1];
     let (mut res, sum) = (call.room(channels)?, summing(call.dtype));
-    for Region { image, corners } in &call.regions {
+    for Region { image, corners } in call.boxes_to_pool() {
         let corners = corners.map(|it| (call.round)(it - offset));
         let (cells, count) = sampled(args, &call, corners, least, n_samples)?;
         for channel in 0..channels {
@@ -292,7 +297,7 @@ pub(in super::super) fn roi_pool(args: &Kernel<'_>) -> Result<Vec<Value<Tensor>>
     // No pixel is the highest that is not above this one, in float64, too, as in torchvision.
     let lowest = (call.round)(f64::from(f32::MIN));
     let (mut res, mut highest) = (call.room(channels)?, call.room(channels)?);
-    for Region { image, corners } in &call.regions {
+    for Region { image, corners } in call.boxes_to_pool() {
         let windows = windows(&call, *corners, 1.0, [height, width]);
         for channel in 0..channels {
             let picture = call.picture(*image, channel);
