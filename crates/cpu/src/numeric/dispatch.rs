@@ -159,7 +159,7 @@ macro_rules! with_bits {
                 type $T = u64;
                 $body
             }
-            // Of the alignment of complex numbers, which that of `u128` is not.
+            // Aligned as complex numbers are; `u128` asks for 16 bytes.
             _ => {
                 type $T = [u64; 2];
                 $body

@@ -39,7 +39,7 @@ impl Factors {
         let others = x.masked_fill(&is_first_zero, 1.0);
         let products_of_others = Expr::aten("cumprod", [others.clone(), dim.into()]);
         let sums = |products: &Expr| from_the_end("cumsum", &(grad * products.conj()), dim);
-        // Zeros are no divisors, though what is divided by them is not taken: the gradient of this formula would multiply with the quotient.
+        // Quotients by zero are not selected below, but the gradient of this formula would multiply by them: zeros divide as ones.
         let before = sums(products) / x.masked_fill(&is_zero, 1.0).conj();
         let at = sums(&products_of_others).where_else_zero(&is_first_zero);
         let up_to_zero = before.where_else(&n_zeros.eq(0), &at);
@@ -56,7 +56,7 @@ pub(crate) fn cumprod(it: &Backward<'_>) -> Formulas {
     let all = Factors::new(&grad, &x, &it.result(0), dim);
     let without = Factors::new(&grad, &all.others, &all.products_of_others, dim).up_to_zero;
     let zero = x.where_else_zero(&all.is_first_zero).sum_dims(&[dim], true);
-    // Behind a zero nothing overflows.
+    // Zero times what overflowed would be NaN, and PyTorch's first gradient is zero there.
     let is_lost = Expr::aten("isfinite", [without.clone()]).logical_not();
     let behind = zero.conj() * without.masked_fill(&is_lost, 0.0);
     let is_up_to_zero = Expr::aten("logical_or", [all.n_zeros.eq(0), all.is_first_zero]);
