@@ -72,6 +72,16 @@ fn what_the_data_decides_gets_new_symbols() {
 }
 
 #[test]
+fn new_symbols_are_numbered_beside_one_of_the_largest_number() {
+    let mut env = ShapeEnv::new();
+    for name in ["u18446744073709551614", "zuf18446744073709551614"] {
+        env.constrain(&Symbol::from_name(name), ValueRange::UNBOUNDED).unwrap();
+    }
+    let symbols = Symbols::new(env);
+    assert_eq!([symbols.new_size(), symbols.new_size()], [size("u0"), size("u1")]);
+}
+
+#[test]
 fn a_size_that_is_not_known_broadcasts_as_one_that_is_not_one() {
     let symbols = Symbols::default();
     let sizes = |a: SymInt, b: SymInt| match &infer(&symbols, "aten.add.Tensor", &[tensor(&[a]), tensor(&[b])])[0] {

@@ -34,7 +34,8 @@ impl Symbols {
         let (mut n_ints, mut n_floats) = (0, 0);
         let known: Vec<Symbol> = env.ranges().map(|(it, _)| it.clone()).collect();
         for symbol in known {
-            let number = |prefix: &str| symbol.name().strip_prefix(prefix)?.parse::<u64>().ok()?.checked_add(1);
+            // A file may name a symbol as it likes: what is numbered beyond 32 bits is never reached by counting.
+            let number = |prefix: &str| Some(u64::from(symbol.name().strip_prefix(prefix)?.parse::<u32>().ok()?) + 1);
             match symbol.kind() {
                 SymbolKind::Unbacked => n_ints = n_ints.max(number("u").unwrap_or_default()),
                 SymbolKind::UnbackedFloat => n_floats = n_floats.max(number("zuf").unwrap_or_default()),
