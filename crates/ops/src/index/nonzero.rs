@@ -73,7 +73,8 @@ fn masked_select(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         return Err(wrong_dtype(args, "masked_select: expected BoolTensor for mask"));
     }
     let most: SymInt = broadcast(args, &mask.sizes, &base.sizes)?.iter().product();
-    // As `nonzero`, but for what is PyTorch's own of two elements or fewer.
+    // As `nonzero`, but PyTorch gives no bound where there are two elements or fewer. It counts those of the input alone, which
+    // are too few where the mask broadcasts it.
     let n = if most.as_int().is_some_and(|it| it <= 2) { args.new_size() } else { args.new_size_up_to(&most) };
     Ok(vec![Output::unknown(base.dtype, vec![n])])
 }
