@@ -134,7 +134,7 @@ impl Runner {
 
     fn too_large(&self, input: &str) -> Diagnostic {
         let limit = self.limits.input_bytes;
-        let what = format!("inputs of zeros take more than {limit} bytes up to `{input}`, the limit `input_bytes`");
+        let what = format!("the zeros up to the input `{input}` take more than {limit} bytes, the limit `input_bytes`");
         Diagnostic::new(Code::LimitExceeded, what).help("if you trust the program, raise the limit `input_bytes`")
     }
 }

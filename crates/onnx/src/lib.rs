@@ -61,7 +61,8 @@ impl Default for Options {
 ///
 /// # Errors
 /// `NotImplemented` for operators, dtypes and options without a translation: of operators, all are named. `GraphInvalid` where
-/// nothing is noted of the dtype of a node. `LimitExceeded` where the weights do not fit a file of ONNX.
+/// nothing is noted of the dtype of a node. `SchemaMismatch` where something else is noted than the operator gives, and what its
+/// shape rule refuses of the arguments. `LimitExceeded` where the weights do not fit a file of ONNX.
 pub fn to_onnx(program: &ExportedProgram, options: &Options) -> Result<Vec<u8>> {
     Ok(to_model(program, options)?.encode_to_vec())
 }
