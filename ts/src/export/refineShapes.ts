@@ -37,7 +37,13 @@ export function refineDynamicShapesFromSuggestedFixes<T>(message: string, dynami
       "Suggested fixes not found in error message given to refine_dynamic_shapes_from_suggested_fixes()",
     );
   }
-  const fixes = new Map(lines.map(readFix));
+  const fixes = new Map(
+    lines.map((line) => {
+      const fix = readFix(line);
+      if (fix === undefined) throw fxError("InvalidOption", `the suggested fix ${line} is no dimension`);
+      return fix;
+    }),
+  );
   const known = new Map<string, DimVar>();
   visit(dynamicShapes, (dim) => {
     const root = dim.root ?? dim;
@@ -47,11 +53,14 @@ export function refineDynamicShapesFromSuggestedFixes<T>(message: string, dynami
   return visit(dynamicShapes, (dim) => refined(dim, fixes, known)) as T;
 }
 
-/** What the message of a violation suggests, as TypeScript has it: `_n = Dim("_n", { min: 1 })`, `n = _n.mul(2)`. */
+/**
+ * What the message of a violation suggests, as TypeScript has it: `_n = Dim("_n", { min: 1 })`, `n = _n.mul(2)`. What no `Dim` says, such as
+ * `n = 10 - m`, stays as PyTorch writes it.
+ */
 export function fixesInTypeScript(message: string): string[] {
   return (suggestedFixes(message) ?? []).map((line) => {
-    const [name, fix] = readFix(line);
-    return `${name} = ${inTypeScript(name, fix)}`;
+    const fix = readFix(line);
+    return fix === undefined ? line : `${fix[0]} = ${inTypeScript(...fix)}`;
   });
 }
 
@@ -80,7 +89,8 @@ function suggestedFixes(message: string): string[] | undefined {
   return lines?.map((it) => it.trim()).filter((it) => /^\w+ = /.test(it));
 }
 
-function readFix(line: string): [name: string, fix: Fix] {
+/** A line that suggests something; undefined where that is no dimension. */
+function readFix(line: string): [name: string, fix: Fix] | undefined {
   const range = RANGE.exec(line);
   if (range !== null) {
     const [, name = "", min, max] = range;
@@ -91,7 +101,7 @@ function readFix(line: string): [name: string, fix: Fix] {
   const [name, formula] = [line.slice(0, at), line.slice(at + 3)];
   if (isNumber(formula)) return [name, { kind: "size", size: Number(formula) }];
   const [, factor = "1", root, sign = "+", offset = "0"] = FORMULA.exec(formula) ?? [];
-  if (root === undefined) throw fxError("InvalidOption", `the suggested fix ${line} is no dimension`);
+  if (root === undefined) return undefined;
   return [name, { kind: "derived", root, factor: Number(factor), offset: Number(`${sign}${offset}`) }];
 }
 

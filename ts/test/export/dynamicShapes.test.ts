@@ -141,7 +141,7 @@ test("fixes are told in TypeScript, by errors and drafts of exports", () => {
   expect(failures.map((it) => it.data.fix)).toContain(`say so: ${fixes}`);
 
   const lines =
-    "Suggested fixes:\n  b = a\n  c = 3*a - 1\n  d = a + 2\n  e = 4\n  f = Dim('f', max=8)\n  g = Dim('g', max=oo)";
+    "Suggested fixes:\n  b = a\n  c = 3*a - 1\n  d = a + 2\n  e = 4\n  f = Dim('f', max=8)\n  g = Dim('g', max=oo)\n  h = 10 - a";
   expect(fixesInTypeScript(lines)).toEqual([
     "b = a",
     "c = a.mul(3).sub(1)",
@@ -149,5 +149,19 @@ test("fixes are told in TypeScript, by errors and drafts of exports", () => {
     "e = 4",
     'f = Dim("f", { max: 8 })',
     'g = Dim("g")',
+    // No dimension says it.
+    "h = 10 - a",
   ]);
+});
+
+test("a violation that no dimension mends is told", () => {
+  class Joined extends Module {
+    override forward(x: Tensor, y: Tensor): Tensor {
+      return torch.cat([x, y]).add(torch.ones(10));
+    }
+  }
+  const dynamicShapes = { x: [Dim("n")], y: [Dim("m")] };
+  const error = thrown(() => exportProgram(new Joined(), [torch.ones(4), torch.ones(6)], {}, { dynamicShapes }));
+  expect(error.kind).toBe("ConstraintViolation");
+  expect(error.help).toContain('n = Dim("n", { max: 8 }); m = 10 - n');
 });
