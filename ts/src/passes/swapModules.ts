@@ -101,6 +101,12 @@ function swap(
   const called = new Set([...calls.values()].map(({ path }) => path));
   for (const path of modules.keys()) {
     if (called.has(path)) continue;
+    const around = [...modules.keys()].find((it) => path.startsWith(`${it}.`));
+    if (around !== undefined) {
+      throw fxError("InvalidArgument", `\`${path}\` is a part of \`${around}\`, which is swapped as a whole`, {
+        help: "leave one of the two out",
+      });
+    }
     throw fxError("AttributeMissing", `no node of the program is of a module \`${path}\``, {
       help: "a path is that of a module that the exported one called, as in nn_module_stack",
     });
@@ -132,8 +138,9 @@ function callsOf(gm: GraphModule, modules: ReadonlyMap<string, Module>): Map<str
       const path = noted.replace(/@\d+$/, "");
       if (!modules.has(path)) continue;
       const call = `${path}${/@\d+$/.exec(key)?.[0] ?? ""}`;
-      const { nodes } = res.get(call) ?? { nodes: [] };
-      res.set(call, { path, nodes: [...nodes, node] });
+      const known = res.get(call);
+      if (known === undefined) res.set(call, { path, nodes: [node] });
+      else known.nodes.push(node);
       break;
     }
   }

@@ -163,6 +163,10 @@ describe("swapModules", () => {
     expect(message(() => swapModules(program, { baz: new Doubles(5) }))).toBe(
       "no node of the program is of a module `baz`",
     );
+    const nested = exported(new Nested(), [x()], ["m", "m.bar"], { z: y() });
+    expect(message(() => swapModules(nested, { m: new Doubles(5), "m.bar": new Doubles(7) }))).toBe(
+      "`m.bar` is a part of `m`, which is swapped as a whole",
+    );
     expect(() => swapModules(program, { foo: "Doubles" as never })).toThrow("modules by path");
     expect(() => swapModules(program.unlift() as never, {})).toThrow("an ExportedProgram");
   });
