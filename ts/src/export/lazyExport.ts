@@ -161,10 +161,20 @@ export class ExportPackage {
    */
   package(options: PackageOptions = {}): Bytes {
     checkOptions("package", options, ["extraFiles", "root"]);
-    const programs = Array.from(this.methodOverloads(), ([name, it]) => [name.replace(":", "__"), it] as const);
-    const others = Array.from(this.#methods, ([method, { fallbacks }]) => fallbacks.map((it) => [method, it] as const));
-    const all = [...programs, ...others.flat()];
-    checkGiven("package", all.length > 0, "a call of an exporter before it", "what is not called is not exported");
+    const all = new Map<string, ExportedProgram>();
+    const add = (name: string, program: ExportedProgram): void => {
+      if (!all.has(name)) all.set(name, program);
+      else {
+        throw fxError("InvalidArgument", `two programs of the package are named \`${name}\``, {
+          help: "give the method or the overload another name",
+        });
+      }
+    };
+    for (const [method, { overloads, fallbacks }] of this.#methods) {
+      for (const [overload, program] of overloads) add(`${method}__${overload}`, program);
+      for (const program of fallbacks) add(method, program);
+    }
+    checkGiven("package", all.size > 0, "a call of an exporter before it", "what is not called is not exported");
     return packagePt2(Object.fromEntries(all), options);
   }
 }

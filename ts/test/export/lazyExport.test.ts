@@ -88,6 +88,8 @@ describe("ExportPackage", () => {
     expect([...exportedPrograms.keys()].toSorted()).toEqual(["double", "double__one"]);
     const again = exportedPrograms.get("double")?.module()(numbers(2, 3));
     expect(String(again)).toBe(String(numbers(2, 3).mul(2)));
+    models.exporter("double__one", fn)(numbers(2));
+    expect(() => models.package()).toThrow("two programs of the package are named `double__one`");
   });
 
   test("keyword arguments are those of forward, and specs have the module", () => {
