@@ -43,7 +43,12 @@ export function progressOf(message: string, stream: Stream = process.stderr, pat
   return {
     [Symbol.asyncDispose]: async () => {
       await worker.terminate();
-      if (Atomics.load(shown, 0) === 1) writeSync(fd, "\r\u001b[2K");
+      if (Atomics.load(shown, 0) !== 1) return;
+      try {
+        writeSync(fd, "\r\u001b[2K");
+      } catch {
+        // A terminal that is gone, or that takes nothing right now, is no failure of the command.
+      }
     },
   };
 }
