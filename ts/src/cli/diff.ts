@@ -12,6 +12,7 @@ import { GraphModel } from "../explorer/model.ts";
 import { Float } from "../base/values.ts";
 import { formatNode, repr } from "../graph/print.ts";
 import { type Tensor, tensorBytes } from "../tensor/tensor.ts";
+import { printable } from "./printable.ts";
 
 /** Something that one program has and the other has not, or has otherwise: lines of the first, and of the second. */
 export interface DiffEntry {
@@ -172,11 +173,6 @@ function textOf(diff: ProgramDiff, files: readonly [string, string]): string {
     }
   }
   return lines.join("\n");
-}
-
-/** The text with control characters escaped: names come out of files, and a terminal obeys what it prints. */
-function printable(text: string): string {
-  return text.replaceAll(/\p{Cc}/gu, (it) => `\\u{${it.charCodeAt(0).toString(16)}}`);
 }
 
 function inColor(style: "red" | "green" | "cyan" | "bold", text: string): string {

@@ -31,6 +31,7 @@ import {
 } from "./commandLine.ts";
 import { examine } from "./doctor.ts";
 import { serveExplorer } from "./explore.ts";
+import { printableLines } from "./printable.ts";
 import { progressOf } from "./progress.ts";
 
 type EngineProgram = ReturnType<Engine["Program"]["open"]>;
@@ -293,7 +294,7 @@ export async function main(args: readonly string[]): Promise<number> {
       return 2;
     }
     if (error instanceof FxError) {
-      console.error(isJson ? problemJson(error) : `${label("red", "error:")} ${error.message}`);
+      console.error(isJson ? problemJson(error) : `${label("red", "error:")} ${printableLines(error.message)}`);
     } else {
       console.error(error);
     }

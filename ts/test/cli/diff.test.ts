@@ -104,6 +104,10 @@ test("names cannot write to the terminal", async () => {
   writeFileSync(after, program.toFxg());
   const [code, text] = await told("diff", before, after);
   expect([code, text.split("\n").at(-1)]).toEqual([1, "+ a\\u{1b}[2J: float32[1]"]);
+
+  const [, , problem] = await told("diff", before, join(folder, "gone\u001b[2J.fxg"));
+  expect(problem).toContain("gone\\u{1b}[2J.fxg");
+  expect(problem).not.toContain("\u001b[2J");
 });
 
 test("other ranges of symbols are told", async () => {
