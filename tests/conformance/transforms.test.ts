@@ -15,5 +15,5 @@ test("transforms of operators are those of PyTorch", () => {
   const results = recorded.filter((_, at) => at % 40 === 0).map(({ run }) => run());
   const { passed, others } = countsOf(results);
   expect(Object.values(others)).not.toContain("failed");
-  expect([results.length, passed]).toEqual([34, 29]);
+  expect([results.length, passed]).toEqual([34, 32]);
 });

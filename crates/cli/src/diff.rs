@@ -18,7 +18,7 @@ pub(crate) fn differences(line: &CommandLine, limits: &Limits) -> Result<Told> {
     let text = if line.has("json") {
         serde_json::to_string(&diff).expect("texts are JSON")
     } else {
-        let files = [0, 1].map(|at| Path::new(&line.files[at]).display().to_string());
+        let files = [0, 1].map(|at| Path::new(&line.files[at]).display().to_string()).map(|it| printable(&it));
         text(&diff, &files)
     };
     Ok(Told { text, code: u8::from(!diff.is_same) })

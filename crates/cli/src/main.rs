@@ -28,8 +28,8 @@ use std::time::Instant;
 use tracefx_core::{Code, Diagnostic};
 use tracefx_engine::command::{Asked, CommandLine, usage};
 use tracefx_engine::{
-    Format, Library, Limits, RunLimits, Runner, SaveOptions, Values, read_file, read_inputs, save_to, write_file,
-    write_outputs,
+    Format, Library, Limits, RunLimits, Runner, SaveOptions, Values, printable, read_file, read_inputs, save_to,
+    write_file, write_outputs,
 };
 use tracefx_export::ExportedProgram;
 
@@ -109,7 +109,8 @@ fn answered(is_json: bool, refused: u8, work: impl FnOnce() -> Result<Told>) -> 
             let text = if is_json {
                 json!({ "error": problem_json(&problem) }).to_string()
             } else {
-                format!("{} {problem}", style("error:").red().bold().for_stderr())
+                let lines: Vec<String> = problem.to_string().split('\n').map(printable).collect();
+                format!("{} {}", style("error:").red().bold().for_stderr(), lines.join("\n"))
             };
             let _ = writeln!(std::io::stderr(), "{text}");
             ExitCode::from(refused)

@@ -112,7 +112,9 @@ impl PlanReport {
             if let Action::Update { args, .. } = &step.action {
                 changed_alone(&mut all, args);
             }
-            let reads = writers.sources(plan, &mut |visit| step.action.for_each_read(visit));
+            let mut tensors = Vec::new();
+            step.action.for_each_read(&mut |id| tensors.push(id));
+            let reads = writers.sources(plan, &tensors);
             let mut results = Vec::new();
             step.action.for_each_written(&mut |id| {
                 let view = plan.tensor(id);
@@ -141,9 +143,11 @@ impl PlanReport {
             }
         };
         let steps = plan.steps.iter().enumerate().map(row).collect();
+        let mut given = Vec::new();
+        plan.output.for_each_tensor(&mut |id| given.push(id));
         PlanReport {
             steps,
-            results: writers.sources(plan, &mut |visit| plan.output.for_each_tensor(visit)),
+            results: writers.sources(plan, &given),
             constants: read.values().fold(0, |sum: u64, it| sum.saturating_add(*it)),
             milliseconds: None,
             device: None,
@@ -228,16 +232,16 @@ impl Writers {
         self.0.entry(buffer).or_default().insert(tensor, step);
     }
 
-    /// Where the tensors come from that `visit_all` visits.
-    fn sources(&self, plan: &Plan, visit_all: &mut dyn FnMut(&mut dyn FnMut(TensorId))) -> StepSources {
+    /// Where these tensors come from.
+    fn sources(&self, plan: &Plan, tensors: &[TensorId]) -> StepSources {
         let (mut steps, mut inputs) = (BTreeSet::new(), BTreeSet::new());
-        visit_all(&mut |id| {
+        for &id in tensors {
             let buffer = plan.tensor(id).buffer;
             if let Buffer::Input(place) = plan.buffer(buffer) {
                 inputs.insert(*place);
             }
             steps.extend(self.0.get(&buffer).into_iter().flat_map(|it| it.values()).map(|it| *it as u32));
-        });
+        }
         StepSources { steps: steps.into_iter().collect(), inputs: inputs.into_iter().collect() }
     }
 }

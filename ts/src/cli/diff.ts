@@ -161,7 +161,7 @@ function byPlace(before: readonly string[], after: readonly string[]): DiffEntry
 /** As `diff -u` writes it, with colours where a person reads it. */
 function textOf(diff: ProgramDiff, files: readonly [string, string]): string {
   if (diff.isSame) return "The programs are the same.";
-  const lines = [inColor("bold", `--- ${files[0]}`), inColor("bold", `+++ ${files[1]}`)];
+  const lines = [inColor("bold", `--- ${printable(files[0])}`), inColor("bold", `+++ ${printable(files[1])}`)];
   const parts = { graph: diff.graph, signature: diff.signature, constraints: diff.constraints, tensors: diff.tensors };
   for (const [name, entries] of Object.entries(parts)) {
     if (entries.length === 0) continue;

@@ -101,7 +101,7 @@ async function gpuOfHost(): Promise<{ readonly name: string; readonly is_softwar
     const { findAdapter } = await import("../gpu/device.ts");
     const { info } = await findAdapter();
     const name = info.description || `${info.vendor} ${info.architecture}`.trim() || "WebGPU";
-    return { name, is_software: info.isFallbackAdapter };
+    return { name, is_software: info.isFallbackAdapter === true };
   } catch (error) {
     if (error instanceof FxError) return error;
     throw error;

@@ -55,19 +55,23 @@ export function assertSizes(module: GraphModule, { rangeConstraints, assertions 
     Array.from(graph.nodes).some((it) => isSymbolic(it.meta.get("val"))),
   );
   if (!hasSizes) return;
+  const read = graphsOf(module).flatMap(({ graph }) => graph.findNodes({ op: "call_function", target: SIZE }));
+  const names = new Set(read.map((it) => it.name));
   const ranges = [...rangeConstraints].filter(([name]) => /^\w+$/.test(name));
   insertDeferredRuntimeAsserts(module, {
     ranges: Object.fromEntries(ranges.map(([name, { min, max }]) => [name, [bound(min), bound(max)]])),
     asserts: assertions.map(({ condition }) => formatExpression(condition)),
   });
-  for (const { graph } of graphsOf(module)) nameSizes(graph);
+  for (const { graph } of graphsOf(module)) nameSizes(graph, names);
 }
 
-/** Gives the nodes that read sizes of inputs new names: PyTorch makes them anew, after all others. */
-function nameSizes(graph: Graph): void {
-  for (const node of graph.nodes) {
+const SIZE = "torch.ops.aten.sym_size.int";
+
+/** Gives the nodes that read sizes of inputs, and those that code asked for, new names: PyTorch makes them anew, after all others. */
+function nameSizes(graph: Graph, asked: ReadonlySet<string>): void {
+  for (const node of graph.findNodes({ op: "call_function", target: SIZE })) {
     const [first] = node.args;
-    if (node.target !== "torch.ops.aten.sym_size.int" || !isNode(first) || first.op !== "placeholder") continue;
+    if (!asked.has(node.name) && !(isNode(first) && first.op === "placeholder")) continue;
     node.rename(node.name === "sym_size_int" ? "sym_size_int_1" : "sym_size_int");
   }
 }

@@ -153,7 +153,7 @@ export const CASES: Readonly<Record<string, Case>> = {
     () => zeros(4),
   ),
   picked: ofOne(
-    (x) => [x.nonzero().mul(2), x.index([x.gt(0)]), torch.maskedSelect(x, x.lt(0)), torch.unique(x)],
+    (x) => [x.nonzero().mul(2), x.get(x.gt(0)), torch.maskedSelect(x, x.lt(0))],
     () => zeros(4, 3),
   ),
   picked_and_checked: ofOne(

@@ -8,7 +8,7 @@ import { call, restart } from "../../src/engine/engine.ts";
 import { FxError, init, load, type ProgramModule, type Tensor, torch } from "../../src/index.ts";
 import { bytesOf, tensorsOf } from "../export/fixtures.ts";
 
-const COUNT = Number(process.env["TRACEFX_FAULTS"] ?? 100);
+const COUNT = Math.max(10, Number(process.env["TRACEFX_FAULTS"] ?? 100));
 const SEED = Number(process.env["TRACEFX_SEED"] ?? 1);
 const PACKAGE = new URL("../../dist/bundle/worker/engineWorker.js", import.meta.url).href;
 const BYTES = bytesOf("digits_cnn/model.pt2");

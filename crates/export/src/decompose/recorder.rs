@@ -309,7 +309,7 @@ impl Recorder {
             // A program that was exported knows of its numbers and sizes already.
             Output::Unknown(value) => match (&self.expected, value, value.as_expr()) {
                 (Some((op, val @ Val::Tensor(known))), Value::Tensor(meta), _)
-                    if **op == *args.op.name || may_be(meta, known) =>
+                    if may_be(meta, known) || (**op == *args.op.name && is_like(meta, known)) =>
                 {
                     val.clone()
                 }
@@ -507,9 +507,12 @@ pub(crate) fn is_impure(node: &Node, registry: &Registry) -> bool {
 fn may_be(meta: &TensorMeta, known: &TensorMeta) -> bool {
     let is_decided = |it: &SymInt| it.as_symbol().is_some_and(is_decided_by_data);
     let is_told = |(a, b): (&SymInt, &SymInt)| a == b || (is_decided(a) && is_decided(b));
-    meta.dtype == known.dtype
-        && meta.sizes.len() == known.sizes.len()
-        && meta.sizes.iter().zip(&known.sizes).all(is_told)
+    is_like(meta, known) && meta.sizes.iter().zip(&known.sizes).all(is_told)
+}
+
+/// Whether a tensor has the dtype and the rank of another one.
+fn is_like(meta: &TensorMeta, known: &TensorMeta) -> bool {
+    meta.dtype == known.dtype && meta.sizes.len() == known.sizes.len()
 }
 
 fn is_decided_by_data(it: &Symbol) -> bool {

@@ -66,20 +66,17 @@ fn changes(program: &ExportedProgram) -> Vec<Change> {
         for place in 0..node.args().len() {
             for wrong in wrong_arguments() {
                 let name = format!("{wrong:?} as argument {place} of {}", node.name());
-                res.push((
-                    name,
-                    Box::new(move |it| with_arguments(it, id, &mut |args, _| args[place] = wrong.clone())),
-                ));
+                res.push((name, Box::new(move |it| with_arguments(it, id, |args, _| args[place] = wrong.clone()))));
             }
             let name = format!("{place} arguments of {}", node.name());
-            res.push((name, Box::new(move |it| with_arguments(it, id, &mut |args, _| args.truncate(place)))));
+            res.push((name, Box::new(move |it| with_arguments(it, id, |args, _| args.truncate(place)))));
         }
         for place in 0..node.kwargs().len() {
             for wrong in wrong_arguments() {
                 let name = format!("{wrong:?} as `{}` of {}", node.kwargs()[place].0, node.name());
                 res.push((
                     name,
-                    Box::new(move |it| with_arguments(it, id, &mut |_, kwargs| kwargs[place].1 = wrong.clone())),
+                    Box::new(move |it| with_arguments(it, id, |_, kwargs| kwargs[place].1 = wrong.clone())),
                 ));
             }
         }
@@ -88,11 +85,7 @@ fn changes(program: &ExportedProgram) -> Vec<Change> {
 }
 
 /// Changes the arguments of a node, and keeps what is noted of it.
-fn with_arguments(
-    program: &mut ExportedProgram,
-    id: NodeId,
-    change: &mut dyn FnMut(&mut Vec<Arg>, &mut Vec<(Str, Arg)>),
-) {
+fn with_arguments(program: &mut ExportedProgram, id: NodeId, change: impl FnOnce(&mut Vec<Arg>, &mut Vec<(Str, Arg)>)) {
     let graph = &mut program.module.graph;
     let node = graph.node(id);
     let (mut args, mut kwargs, val) = (node.args().to_vec(), node.kwargs().to_vec(), node.meta.val.clone());
