@@ -105,10 +105,10 @@ describe("a .npz file", () => {
 
   it("that unpacks to more than the limit is refused before it is unpacked", async () => {
     const bytes = decoded(archives["compressed"]?.file ?? "");
-    const nBytes = [...(await readNpz(bytes)).values()].reduce((n, it) => n + writeNpy(it).length, 0);
+    const nBytes = [...(await readNpz(bytes)).values()].reduce((n, array) => n + writeNpy(array).length, 0);
     await expect(readNpz(bytes, { limits: { inflated_bytes: nBytes } })).resolves.toBeDefined();
-    const refused = readNpz(bytes, { limits: { inflated_bytes: nBytes - 1 } });
-    await expect(refused).rejects.toThrow(
+    const read = readNpz(bytes, { limits: { inflated_bytes: nBytes - 1 } });
+    await expect(read).rejects.toThrow(
       `the limit \`inflated_bytes\` is ${nBytes - 1}, but the file asks for ${nBytes}`,
     );
     // By default a GiB: a directory may say what it likes.
