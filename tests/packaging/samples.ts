@@ -94,18 +94,25 @@ declare const SmallerEncoder: new () => nn.Module;`,
     notRun: FRAGMENT,
   },
   "docs/export.md 5": {
+    before: `import { Dim, ExportPackage, type nn, type Tensor } from "tracefx";
+declare const decoder: nn.Module;
+declare const prompt: Tensor;
+declare const generate: (decode: (...args: never[]) => unknown, prompt: Tensor) => void;`,
+    notRun: FRAGMENT,
+  },
+  "docs/export.md 6": {
     before: `import { Dim, exportProgram, type nn, type Tensor } from "tracefx";
 declare const net: nn.Module;
 declare const image: Tensor;`,
     notRun: FRAGMENT,
   },
-  "docs/export.md 6": {
+  "docs/export.md 7": {
     before: `import { Dim, exportProgram, type nn, readSafetensors, saveTo, torch } from "tracefx";
 declare const gpt2Block: () => nn.Module;
 declare const bytes: Uint8Array;`,
     notRun: FRAGMENT,
   },
-  "docs/export.md 7": {
+  "docs/export.md 8": {
     before: `import { constantFold, type ExportedProgram, fuseBatchNorm } from "tracefx";
 declare const program: ExportedProgram;`,
     notRun: FRAGMENT,
