@@ -217,7 +217,7 @@ impl Library {
     }
 
     /// What rewriting needs of this library, kernels included, so that replacements can be verified:
-    /// [`VerifyOptions`].
+    /// [`VerifyOptions`](tracefx_rewrite::VerifyOptions).
     ///
     /// ```
     /// use tracefx_core::{Code, DType};

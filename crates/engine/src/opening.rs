@@ -127,7 +127,7 @@ impl Opening {
     /// Takes the next bytes of a request.
     ///
     /// # Errors
-    /// As [`open`], as soon as it can be told; `InvalidArgument` for bytes that were not asked for.
+    /// As [`open`](crate::open()), as soon as it can be told; `InvalidArgument` for bytes that were not asked for.
     pub fn feed(&mut self, id: u32, bytes: &[u8]) -> Result<()> {
         let start = self.tail_start();
         match &mut self.phase {
