@@ -1,7 +1,7 @@
 //! Compiles plans: fewer and faster steps that compute the same.
 //!
 //! A plan as it is traced calls one kernel for each operator of the program. The passes of this crate look at nothing but the plan: what a
-//! step computes is its operator's name, and who reads what it gives is known from the buffers ([`Uses`]). Each pass has a file. What may change the last
+//! step computes is its operator's name, and who reads what it gives is known from the buffers (`Uses`). Each pass has a file. What may change the last
 //! bits of a result is done only with [`Precision::Fast`].
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! CPU kernels: scalar and SIMD, a folder for each domain, a backward beside its forward.
 //!
 //! Each file of a domain has a table that joins its kernels to operators by name. A kernel reads its inputs through
-//! [`numeric::dense::Dense`] or by their strides and fills new, row-major results. The sizes and dtypes of results are
+//! `numeric::dense::Dense` or by their strides and fills new, row-major results. The sizes and dtypes of results are
 //! decided by the shape rules of `tracefx-ops`, and which kernel runs by the executor; kernels know nothing of graphs.
 //!
 //! ```

@@ -57,7 +57,7 @@ impl Saved {
     /// plan writes there, the others see.
     ///
     /// # Errors
-    /// As [`SavedPlan::of`]; `NotImplemented` where a plan calls what has no kernel in the runtime.
+    /// As `SavedPlan::of`; `NotImplemented` where a plan calls what has no kernel in the runtime.
     pub fn of(plans: &[&Plan], stored: &[(Storage, u32)], registry: &Registry, signature: String) -> Result<Self> {
         let mut operators = BTreeMap::new();
         for plan in plans {

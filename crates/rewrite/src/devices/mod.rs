@@ -153,7 +153,7 @@ pub struct PartitionResult {
 /// # Errors
 /// `PassFailed` where the devices do not hold the module, in PyTorch's words where it has any; `InvalidOption` where the
 /// configuration is not complete; `LimitExceeded` where the search looks at more than it may; those of
-/// [`split_module`](crate::split_module).
+/// [`split_module`].
 pub fn partition_graph(
     module: &GraphModule,
     registry: &Registry,
