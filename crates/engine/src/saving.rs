@@ -116,8 +116,8 @@ impl Runner {
             let Some(sizes) = sizes.collect::<Option<Vec<_>>>() else {
                 return Err(unknown(format!("the input `{name}` has sizes that a call decides")));
             };
-            let sizes_of_bytes = if sizes.contains(&0) { &[0][..] } else { &sizes };
-            let n_bytes = sizes_of_bytes.iter().try_fold(meta.dtype.size() as u64, |n, it| n.checked_mul(*it as u64));
+            let product = || sizes.iter().try_fold(meta.dtype.size() as u64, |n, it| n.checked_mul(*it as u64));
+            let n_bytes = if sizes.contains(&0) { Some(0) } else { product() };
             match n_bytes.and_then(|it| left.checked_sub(it)) {
                 Some(rest) => left = rest,
                 None => return Err(self.too_large(name)),

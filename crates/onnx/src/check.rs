@@ -14,9 +14,10 @@ use tracefx_ops::{Propagation, Value, registry};
 /// # Errors
 /// What the shape rule refuses; `SchemaMismatch` where the notes are others. Both name the node.
 pub(crate) fn check_notes(program: &ExportedProgram) -> Result<()> {
+    let noted = program.noted_symbols()?;
     for (_, module) in program.module.modules() {
         // What one branch asserts does not hold in the other.
-        let symbols = program.noted_symbols()?;
+        let symbols = noted.clone();
         let shapes = Propagation::new(registry(), &symbols);
         for id in module.graph.nodes() {
             let node = module.graph.node(id);

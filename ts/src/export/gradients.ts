@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { DType } from "../../../bindings/dtypes.ts";
+import { type DType, DTYPES } from "../../../bindings/dtypes.ts";
 import { FxError, fxError } from "../base/errors.ts";
 import { checkFunction, checkGiven, checkList, checkOptions } from "../base/given.ts";
 import { callOperator, inferOperator } from "../engine/dispatch.ts";
@@ -510,11 +510,11 @@ function checkOutput(dtype: DType): void {
 }
 
 function isFloat(dtype: DType): boolean {
-  return /^b?float/.test(dtype) || isComplex(dtype);
+  return DTYPES[dtype].kind === "float" || isComplex(dtype);
 }
 
 function isComplex(dtype: DType): boolean {
-  return dtype in PARTS;
+  return DTYPES[dtype].kind === "complex";
 }
 
 /** A call that gives what another node does, or a number of its dtype. */

@@ -6,7 +6,8 @@ import { beforeAll, beforeEach, expect, test, vi } from "vitest";
 import type * as package_ from "../../src/worker/engineWorker.ts";
 import { call, restart } from "../../src/engine/engine.ts";
 import { FxError, init, load, type ProgramModule, type Tensor, torch } from "../../src/index.ts";
-import { bytesOf, tensorsOf } from "../export/fixtures.ts";
+import { bytesOf, refusal, tensorsOf } from "../export/fixtures.ts";
+import { Random } from "../graph/random.ts";
 
 const COUNT = Math.max(10, Number(process.env["TRACEFX_FAULTS"] ?? 100));
 const SEED = Number(process.env["TRACEFX_SEED"] ?? 1);
@@ -17,19 +18,9 @@ const URL_ = "https://example.com/model.pt2";
 beforeAll(() => init());
 beforeEach(() => void vi.unstubAllGlobals());
 
-/** Numbers between 0 and 1 from a seed: mulberry32. */
-function* randomNumbers(seed: number): Generator<number, never> {
-  for (let state = seed; ; ) {
-    state = (state + 0x6d2b79f5) | 0;
-    let it = Math.imul(state ^ (state >>> 15), 1 | state);
-    it = (it + Math.imul(it ^ (it >>> 7), 61 | it)) ^ it;
-    yield ((it ^ (it >>> 14)) >>> 0) / 2 ** 32;
-  }
-}
-
-const random = randomNumbers(SEED);
+const random = new Random(SEED);
 /** A whole number below `end`. */
-const below = (end: number): number => Math.floor(random.next().value * end);
+const below = (end: number): number => random.below(end);
 
 const image = (): Tensor => [...tensorsOf("digits_cnn/inputs.safetensors").values()][0] as Tensor;
 const logitsOf = (it: unknown): number[] => Array.from((it as Tensor).toFloat32Array());
@@ -44,11 +35,9 @@ async function thrown(body: () => unknown): Promise<unknown> {
   }
 }
 
-/** The codes of a fault's error: a typed one, of those that are expected of it. */
+/** Refuses anything but a typed error, of those that are expected of a fault. */
 async function expectRefused(body: () => unknown, kinds: readonly string[]): Promise<void> {
-  const error = await thrown(body);
-  expect(error).toBeInstanceOf(FxError);
-  expect(kinds).toContain((error as FxError).kind);
+  expect(kinds).toContain((await refusal(body)).kind);
 }
 
 /** A module of the program in the engine that there is. */
