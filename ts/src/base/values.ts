@@ -93,6 +93,11 @@ export class DTypeArg {
   }
 }
 
+/** The name of a dtype that is given by its name or as `torch.float32`. */
+export function dtypeName<T>(it: T | DTypeArg): T | DType {
+  return it instanceof DTypeArg ? it.name : it;
+}
+
 /** A device as an argument; see {@link device}. */
 export class DeviceArg {
   readonly type: string;

@@ -7,6 +7,7 @@ import type { DType } from "../../../bindings/dtypes.ts";
 import { fxError } from "../base/errors.ts";
 import { isOptions } from "../base/naming.ts";
 import { unknownOption } from "../base/given.ts";
+import { type DTypeArg, dtypeName } from "../base/values.ts";
 
 /** A tuple type cut off after any number of its entries. */
 type Started<P extends readonly unknown[]> = P extends readonly [...infer Init, unknown] ? P | Started<Init> : P;
@@ -28,14 +29,14 @@ type Spread<R extends readonly unknown[], S, O> = S extends readonly unknown[] ?
 type WithOptions<S, O> = S extends readonly unknown[] ? [...S, options: O] : never;
 
 /** What a constructor has after {@link bind}: every option, by name. */
-export type Bound<O> = { readonly [K in keyof O]-?: Exclude<O[K], undefined> };
+export type Bound<O> = { readonly [K in keyof O]-?: Exclude<O[K], undefined | DTypeArg> };
 
 /** Options of layers that have parameters. */
 export interface FactoryOptions {
   /** Where the parameters are; there is only `cpu`. */
   readonly device?: "cpu" | null;
   /** The dtype of the parameters, `float32` by default. */
-  readonly dtype?: DType | null;
+  readonly dtype?: DType | DTypeArg | null;
 }
 
 /** The defaults of {@link FactoryOptions}, after all other arguments as in PyTorch. */
@@ -83,6 +84,7 @@ export function bind<O extends object>(
     });
   }
   checkDevice(what, res["device"]);
+  if ("dtype" in res) res["dtype"] = dtypeName(res["dtype"]);
   return res as Bound<O>;
 }
 

@@ -19,6 +19,7 @@ import { Tensor } from "../tensor/tensor.ts";
 import { beginUserCode, endUserCode, enterHere, leave } from "../record/stack.ts";
 import { AttributeMap } from "./attributeMap.ts";
 import { builtinNameOf, forwardSignatureOf } from "./builtin.ts";
+import { type DTypeArg, dtypeName } from "../base/values.ts";
 import { convertModule } from "./convert.ts";
 import { formatModule, namedModules, type NamedOptions, namedTensors, type NamedTensorOptions } from "./named.ts";
 import { holderOf } from "../graph/attribute.ts";
@@ -534,8 +535,8 @@ export class Module extends Callable {
   }
 
   /** Converts the parameters and buffers of floats, here and in all sub-modules. */
-  to(dtype: DType): this {
-    convertModule(this, dtype);
+  to(dtype: DType | DTypeArg): this {
+    convertModule(this, dtypeName(dtype));
     return this;
   }
 

@@ -10,13 +10,17 @@ import { fxError } from "../base/errors.ts";
 import { HostStorage, type TensorStorage } from "../tensor/storage.ts";
 import { checkShape, moveTensor, Tensor, tensorStorage } from "../tensor/tensor.ts";
 import { isTraced } from "../record/record.ts";
-import type { FactoryOptions } from "./arguments.ts";
+import type { Bound, FactoryOptions } from "./arguments.ts";
 import { onEngine } from "./deferred.ts";
 import type { Module } from "./module.ts";
 import { Parameter } from "./parameter.ts";
 
 /** A parameter of zeros, which a layer then initialises. */
-export function newParameter(shape: readonly number[], { dtype }: FactoryOptions, requiresGrad = true): Parameter {
+export function newParameter(
+  shape: readonly number[],
+  { dtype }: Pick<Bound<FactoryOptions>, "dtype">,
+  requiresGrad = true,
+): Parameter {
   return new Parameter(newBuffer(shape, dtype ?? "float32"), { requiresGrad });
 }
 

@@ -6,7 +6,7 @@
 import { isSame } from "../base/sizes.ts";
 import type { DType } from "../../../bindings/dtypes.ts";
 import { callOperator } from "../engine/dispatch.ts";
-import { dtype as dtypeArg } from "../base/values.ts";
+import { type DTypeArg, dtype as dtypeArg, dtypeName } from "../base/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import * as F from "../torch/functional/index.ts";
 import { isTraced } from "../record/record.ts";
@@ -302,10 +302,12 @@ export class Transformer extends Module {
   }
 
   /** A mask by which an element sees what comes before it: minus infinity above the diagonal. */
-  static generateSquareSubsequentMask(size: number, options: { readonly dtype?: DType } = {}): Tensor {
+  static generateSquareSubsequentMask(size: number, options: { readonly dtype?: DType | DTypeArg } = {}): Tensor {
     checkOptions("generateSquareSubsequentMask", options, ["dtype"]);
     const { dtype = "float32" } = options;
-    const all = callOperator("aten.full", [[size, size], Number.NEGATIVE_INFINITY], { dtype: dtypeArg(dtype) });
+    const all = callOperator("aten.full", [[size, size], Number.NEGATIVE_INFINITY], {
+      dtype: dtypeArg(dtypeName(dtype)),
+    });
     return callOperator("aten.triu", [all, 1]) as Tensor;
   }
 

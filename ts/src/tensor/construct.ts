@@ -6,7 +6,7 @@
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { fxError } from "../base/errors.ts";
 import { isInt } from "../graph/args.ts";
-import { Complex, DTypeArg, Float } from "../base/values.ts";
+import { Complex, type DTypeArg, dtypeName, Float } from "../base/values.ts";
 import { bytesOf, entriesPerElement, viewElements, type Element, type ElementArray } from "./elements.ts";
 import { encodeFloat, type SmallFloat } from "./floats.ts";
 import { literal } from "./literal.ts";
@@ -261,7 +261,7 @@ function writeInt(dtype: DType, entries: ElementArray, at: number, value: number
 
 /** Refuses options that there are not, and gives the name of the dtype. */
 function dtypeOf(options: TensorOptions): DType | undefined {
-  const dtype = options.dtype instanceof DTypeArg ? options.dtype.name : options.dtype;
+  const dtype = dtypeName(options.dtype);
   if (dtype === undefined || Object.hasOwn(DTYPES, dtype)) return dtype;
   throw fxError("InputType", `there is no dtype \`${dtype}\``, { help: `one of ${Object.keys(DTYPES).join(", ")}` });
 }

@@ -129,6 +129,12 @@ describe("another dtype", () => {
     expect(net.float().scale.item()).toBe(2.5);
     expect(net.double().getBuffer("scratch").dtype).toBe("float64");
     expect(thrown(() => net.to("int64")).reason).toContain("only accepts floating point");
+    expect(net.to(torch.float16).scale.dtype).toBe("float16");
+    expect(thrown(() => net.to(torch.int64)).reason).toContain("desired dtype=torch.int64");
+    expect(new nn.Linear(2, 2, { dtype: torch.float64 }).weight.dtype).toBe("float64");
+    expect(new nn.BatchNorm1d(2, { dtype: torch.float64 }).running_mean?.dtype).toBe("float64");
+    expect(new nn.LSTM(2, 2, { dtype: torch.float64 }).getParameter("weight_ih_l0").dtype).toBe("float64");
+    expect(nn.Transformer.generateSquareSubsequentMask(2, { dtype: torch.float64 }).dtype).toBe("float64");
   });
 });
 
