@@ -87,7 +87,8 @@ function runModule(module: Module, given: readonly unknown[]): Outcome {
 
 function runProgram(program: ExportedProgram, given: readonly unknown[], buffers: Iterable<string>): Outcome {
   const kept = new KeptTensors(undefined, given);
-  using run = program.module();
+  // Node by node, as the module ran: a plan may round otherwise where it computes several operators in one go.
+  using run = program.module({ mode: "interpret" });
   try {
     const value = copied(withoutModes(() => run(...shared(given))));
     return {

@@ -23,6 +23,16 @@ const AUTO = { x: { 0: Dim.AUTO } };
 /** Dynamic sizes, of which the sources say nothing. */
 const UNREAD = { dynamicShapes: AUTO, checkSources: false };
 
+test("half precision, which a plan rounds less often, is no difference", () => {
+  torch.manualSeed(0);
+  const layers = Array.from({ length: 4 }, () => [new nn.Linear(64, 64), new nn.GELU(), new nn.LayerNorm(64)]).flat();
+  const model = new nn.Sequential(...layers, new nn.Softmax(-1)).to(torch.float16);
+  const x = torch.randn(8, 64).to(torch.float16);
+  const program = exportProgram(model, [x]);
+  using run = program.module();
+  expect(String(run(x))).not.toBe(String(model.call(x)));
+});
+
 describe("what nobody saw while the module was exported is told", () => {
   const wide = hidden({ isWide: (x: Tensor) => x.shape[0] === 4 });
   const decides = (): nn.Module =>
