@@ -13,6 +13,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { fingerprint, forget, isFresh, markFresh } from "./fingerprint.mjs";
 import { elapsed, logged, Problem, report, ROOT, tail } from "./progress.mjs";
+import { BUILT } from "./repository.mjs";
 import {
   chromium,
   hasVulkan,
@@ -55,15 +56,13 @@ const native = (/** @type {string} */ rustVersion) => ({
 const engine = (/** @type {string} */ rustVersion, /** @type {string} */ wasmVersion) => ({
   name: "engine (WebAssembly)",
   print: () => {
-    const tools = ["xtask/src/wasm", "xtask/bindgen", "package-lock.json"];
+    const tools = ["xtask/src/wasm", "xtask/bindgen", "xtask/split", "scripts/split", "package-lock.json"];
     return fingerprint(
       [...WORKSPACE, ...CRATES, "crates/wasm", "crates/wasm-gpu", ...tools],
       [rustVersion, wasmVersion],
     );
   },
-  outputs: ["engine.js", "engine.d.ts", "engine-simd.wasm", "gpu.js", "gpu.d.ts", "gpu.wasm"].map(
-    (it) => `ts/wasm/${it}`,
-  ),
+  outputs: BUILT,
   // Not by way of cargo, which would wait for whoever builds at the same time.
   commands: [[XTASK, "wasm"]],
 });

@@ -18,8 +18,21 @@ import { ROOT } from "./progress.mjs";
  * @property {readonly string[]} separate the names of its tests that run only when they are named
  */
 
-/** What is built here and read by tests, though it is no part of the repository. */
-const BUILT = ["ts/wasm/engine.d.ts", "ts/wasm/engine.js", "ts/wasm/engine-simd.wasm"];
+/** What is built here and read by tests, though it is no part of the repository: what `cargo xtask wasm` makes. */
+export const BUILT = [
+  "engine.js",
+  "engine.d.ts",
+  "engine-simd.wasm",
+  "engine-edit.wasm",
+  "engine-rare.wasm",
+  "runtime.js",
+  "runtime.d.ts",
+  "runtime-simd.wasm",
+  "runtime-rare.wasm",
+  "gpu.js",
+  "gpu.d.ts",
+  "gpu.wasm",
+].map((it) => `ts/wasm/${it}`);
 
 /**
  * The files of the repository, with those that git does not know yet but would; undefined where there is no git to ask.

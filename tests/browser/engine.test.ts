@@ -97,3 +97,37 @@ it("explains a page that is served in place of the module, and can be loaded aft
   expect(message).toMatch(/FX0703: \S+\.wasm is no WebAssembly module, it begins with "<!doctyp"/);
   expect(version).toMatch(/^\d+\.\d+\.\d+$/);
 });
+
+it("downloads a part of the engine when a call needs it, on the main thread and under a policy", async () => {
+  const page = await open();
+  const fetched: string[] = [];
+  page.on("request", (request) => {
+    const [, name] = /wasm\/(\S+)\.wasm$/.exec(request.url()) ?? [];
+    if (name !== undefined) fetched.push(name);
+  });
+  const classes = await page.evaluate(async () => {
+    const program = await probe.load("/tests/fixtures/programs/digits_cnn/model.pt2");
+    const logits = program.module()(probe.torch.zeros(4, 1, 8, 8)) as tracefx.Tensor;
+    return probe.torch.argmax(logits, 1).shape;
+  });
+  expect(classes).toEqual([4]);
+  expect(fetched).toEqual(["engine-simd"]);
+  const rare = () => page.evaluate(() => probe.torch.special.besselJ0(probe.torch.ones(1)).tolist());
+  expect(await rare()).toEqual([expect.closeTo(0.7652, 3)]);
+  expect(await rare()).toEqual([expect.closeTo(0.7652, 3)]);
+  expect(fetched).toEqual(["engine-simd", "engine-rare"]);
+  await page.evaluate(async () => {
+    (await probe.load("/tests/fixtures/programs/digits_cnn/model.pt2")).runDecompositions();
+  });
+  expect(fetched.toSorted()).toEqual(["engine-edit", "engine-rare", "engine-simd"]);
+});
+
+it("downloads all parts with the engine where it is told to", async () => {
+  const page = await open();
+  const fetched: string[] = [];
+  page.on("request", (request) => fetched.push(request.url()));
+  await page.evaluate(() => probe.init({ parts: "eager" }));
+  expect(fetched.filter((url) => url.endsWith(".wasm")).length).toBe(3);
+  await page.evaluate(() => probe.torch.special.besselJ0(probe.torch.ones(1)).tolist());
+  expect(fetched.filter((url) => url.endsWith(".wasm")).length).toBe(3);
+});

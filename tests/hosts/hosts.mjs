@@ -34,10 +34,12 @@ const { platform, arch } = process;
 const node = (/** @type {string} */ version) =>
   `npm:node-${platform === "win32" ? "win" : platform}-${arch}@${version}`;
 
-const ENGINE = "tracefx/wasm/engine-simd.wasm";
+const FILES = "tracefx/wasm";
+/** The engine's files: the module, and the parts that a call reads when it needs one. */
+const ENGINE = ["engine-simd.wasm", "engine-edit.wasm", "engine-rare.wasm"];
 
 /** Puts the engine beside a bundle, for bundlers that leave files behind. */
-const COPY = `fs.copyFileSync("../node_modules/${ENGINE}", "dist/engine-simd.wasm")`;
+const COPY = ENGINE.map((it) => `fs.copyFileSync("../node_modules/${FILES}/${it}", "dist/${it}")`).join("; ");
 
 /** @type {readonly Host[]} */
 const BASIC = [
@@ -76,12 +78,12 @@ const BASIC = [
     name: "Node executable",
     packages: { esbuild: "0.28.2", postject: "1.0.0-alpha.6" },
     files: {
-      "main.js": `import sea from "node:sea";\n${MAIN}run({ wasm: sea.getAsset("engine-simd.wasm") }).then(console.log);\n`,
+      "main.js": `import sea from "node:sea";\n${MAIN}const [wasm, edit, rare] = ${JSON.stringify(ENGINE)}.map((it) => sea.getAsset(it));\nrun({ wasm, parts: { edit, rare } }).then(console.log);\n`,
       "sea.json": JSON.stringify({
         main: "main.cjs",
         output: "main.blob",
         disableExperimentalSEAWarning: true,
-        assets: { "engine-simd.wasm": `../node_modules/${ENGINE}` },
+        assets: Object.fromEntries(ENGINE.map((it) => [it, `../node_modules/${FILES}/${it}`])),
       }),
     },
     commands: [
@@ -105,7 +107,7 @@ const BASIC = [
       ],
       ["./program"],
     ],
-    configuration: 'init({ wasm: sea.getAsset("engine-simd.wasm") })',
+    configuration: 'init({ wasm: sea.getAsset("engine-simd.wasm"), parts: { edit: …, rare: … } })',
   },
   { name: "tsx", packages: { tsx: "4.23.15" }, files: { "main.ts": PRINTS }, commands: [["tsx", "main.ts"]] },
   {
@@ -137,16 +139,16 @@ const BASIC = [
     name: "Bun executable",
     packages: { bun: "1.4.5" },
     files: {
-      "main.js": `import file from "${ENGINE}" with { type: "file" };\n${MAIN}console.log(await run({ wasm: await Bun.file(file).arrayBuffer() }));\n`,
+      "main.js": `${ENGINE.map((it, at) => `import file${at} from "${FILES}/${it}" with { type: "file" };\n`).join("")}${MAIN}const [wasm, edit, rare] = await Promise.all([file0, file1, file2].map((it) => Bun.file(it).arrayBuffer()));\nconsole.log(await run({ wasm, parts: { edit, rare } }));\n`,
     },
     commands: [["bun", "build", "--compile", "main.js", "--outfile", "program"], ["./program"]],
-    configuration: "init({ wasm: await Bun.file(file).arrayBuffer() })",
+    configuration: "init({ wasm: await Bun.file(file).arrayBuffer(), parts: { edit: …, rare: … } })",
   },
   {
     name: "workerd",
     packages: { esbuild: "0.28.2", workerd: "1.20261117.1" },
     files: {
-      "worker.js": `import wasm from "./engine-simd.wasm";\n${MAIN}export default { fetch: async () => new Response(await run({ wasm })) };\n`,
+      "worker.js": `import wasm from "./engine-simd.wasm";\nimport edit from "./engine-edit.wasm";\nimport rare from "./engine-rare.wasm";\n${MAIN}export default { fetch: async () => new Response(await run({ wasm, parts: { edit, rare } })) };\n`,
       "config.capnp": `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [(name = "main", worker = .main)],
@@ -155,8 +157,7 @@ const config :Workerd.Config = (
 const main :Workerd.Worker = (
   modules = [
     (name = "worker", esModule = embed "main.js"),
-    (name = "engine-simd.wasm", wasm = embed "../node_modules/${ENGINE}"),
-  ],
+${ENGINE.map((it) => `    (name = "${it}", wasm = embed "../node_modules/${FILES}/${it}"),\n`).join("")}  ],
   compatibilityDate = "2026-01-01",
 );
 `,
@@ -173,7 +174,8 @@ const main :Workerd.Worker = (
       ],
     ],
     server: "workerd serve config.capnp",
-    configuration: 'init({ wasm }), with `import wasm from "tracefx/wasm/engine-simd.wasm"`',
+    configuration:
+      'init({ wasm, parts: { edit, rare } }), with `import wasm from "tracefx/wasm/engine-simd.wasm"` and so on',
   },
   {
     name: "static folder",
@@ -235,7 +237,7 @@ const main :Workerd.Worker = (
       ["node", "--eval", COPY],
     ],
     page: "",
-    configuration: "cp node_modules/tracefx/wasm/engine-simd.wasm dist/",
+    configuration: "cp node_modules/tracefx/wasm/engine-*.wasm dist/",
   },
   {
     name: "Rollup",
@@ -246,7 +248,7 @@ const main :Workerd.Worker = (
       ["node", "--eval", COPY],
     ],
     page: "",
-    configuration: "cp node_modules/tracefx/wasm/engine-simd.wasm dist/",
+    configuration: "cp node_modules/tracefx/wasm/engine-*.wasm dist/",
   },
   {
     name: "Rolldown",
@@ -257,7 +259,7 @@ const main :Workerd.Worker = (
       ["node", "--eval", COPY],
     ],
     page: "",
-    configuration: "cp node_modules/tracefx/wasm/engine-simd.wasm dist/",
+    configuration: "cp node_modules/tracefx/wasm/engine-*.wasm dist/",
   },
   ...["client", "server"].map((side) => ({
     name: `Next, ${side}`,

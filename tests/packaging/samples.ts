@@ -117,7 +117,7 @@ declare const bytes: Uint8Array;`,
 declare const program: ExportedProgram;`,
     notRun: FRAGMENT,
   },
-  "docs/hosts.md 1": { notRun: "there is no model.pt2" },
+  "docs/hosts.md 2": { notRun: "there is no model.pt2" },
   "docs/passes.md 2": {
     before: `import { init, Rule, RuleSet, symbolicTrace, type Tensor, torch } from "tracefx";
 await init();

@@ -28,6 +28,7 @@ const REPOSITORY = {
   "README.md": "",
   "tests/browser/page.test.ts": "",
   "ts/wasm/engine-simd.wasm": "",
+  "ts/wasm/engine-rare.wasm": "",
 };
 
 const PACKAGES = [
@@ -89,6 +90,7 @@ test.each<[string, string[], string[]]>([
   ["ts/test/cases.ts", [DRAW], []],
   ["ts/test/setup.ts", [], [DRAW, ADD, README]],
   ["ts/wasm/engine-simd.wasm", [], [DRAW, ADD, README]],
+  ["ts/wasm/engine-rare.wasm", [], [DRAW, ADD, README]],
   ["README.md", [README], []],
   ["Cargo.lock", [], ["core", "ops", "inner", "fuzz", DRAW, ADD, README]],
 ])("a change of %s runs what it belongs to, and leaves what stands on it", (path, run, left) => {

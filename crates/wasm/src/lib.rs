@@ -37,6 +37,7 @@ pub use refusal::Refusal;
 pub use shapes::ShapeSession;
 pub use storages::Storages;
 pub use tensor::{free_tensor, new_tensor, read_tensor, resize_tensor, storage_length};
+pub use tracefx_wasm_parts::{Parts, load_part, set_parts};
 
 use tracefx_core::{Code, Diagnostic};
 use wasm_bindgen::prelude::wasm_bindgen;

@@ -2,19 +2,23 @@
  * The engine: one instance of the WebAssembly module for each realm, loaded once.
  *
  * Everything that calls the engine goes through {@link call}, which turns what Rust throws into an {@link FxError}. After
- * a panic the engine goes on. After a trap (memory ran out, the stack overflowed) its memory cannot be trusted: every
- * call is refused until {@link restart} makes the instance anew.
+ * a panic the engine goes on. After a trap (memory ran out, the stack overflowed), and after a call for which a part of the engine was
+ * missing, its memory cannot be trusted: every call is refused until {@link restart} makes the instance anew.
  *
  * @module
  */
 import initialise, * as glue from "../../wasm/engine.js";
 import { type ErrorDetails, type ErrorName, fxError } from "../base/errors.ts";
 import { bytesOf, checkMagic, compileModule, compilePackaged, type ModuleSource } from "./module.ts";
-import { bestVariant, MODULES, type Variant } from "./variant.ts";
+import { Parts, type PartSources } from "./parts.ts";
+import { bestVariant, MODULES, type PartName, PARTS, type Variant } from "./variant.ts";
 import { checkOptions } from "../base/given.ts";
 
 /** The functions that the engine offers. */
-export type Engine = Omit<typeof glue, "default" | "initSync" | "start" | "__wbg_reset_state">;
+export type Engine = Omit<
+  typeof glue,
+  "default" | "initSync" | "start" | "__wbg_reset_state" | "set_parts" | "load_part"
+>;
 
 /** How to load the engine. */
 export interface InitOptions {
@@ -22,7 +26,24 @@ export interface InitOptions {
   readonly variant?: Variant;
   /** The module itself or where it lies, for hosts where the package cannot find it. */
   readonly wasm?: ModuleSource | Promise<ModuleSource>;
+  /**
+   * When the rest of the engine is fetched, which `wasm` is not all of: `edit`, with passes, decompositions and export, and `rare`, with
+   * operators that programs seldom call. By default (`"lazy"`) the first call that needs a part reads it, and in a page waits for
+   * it: with `"eager"` both are fetched before `init` has ended. Hosts where the package cannot find them are given them by name.
+   */
+  readonly parts?: PartSources<PartName>;
 }
+
+/** Whether the engine stopped in the middle of a call, after which its memory cannot be trusted. */
+let isBroken = false;
+/** The error of the call that a part of the engine was missing for. */
+let missing: Error | undefined;
+/** The parts of the engine that are not loaded with it. */
+const parts = new Parts<PartName>("the engine", PARTS.simd, (error) => {
+  // What the call leaves behind Rust knows nothing of.
+  missing = error;
+  breakOff();
+});
 
 let loading: Promise<void> | undefined;
 let loaded = false;
@@ -35,7 +56,7 @@ let restarts = 0;
  * Loads the engine. Only the first call does, later ones wait for it and ignore their options; after a failure the next
  * call tries again.
  *
- * Hosts without files of their own are given the module: in Cloudflare's workerd `import wasm from "./engine-simd.wasm"` is
+ * Hosts without files of their own are given the module and its parts: in Cloudflare's workerd `import wasm from "./engine-simd.wasm"` is
  * one, and what `bun build --compile` makes reads it by
  * `import file from "tracefx/wasm/engine-simd.wasm" with { type: "file" }` and `await Bun.file(file).arrayBuffer()`.
  *
@@ -43,11 +64,12 @@ let restarts = 0;
  * ```ts
  * await init();
  * await init({ wasm: new URL("/assets/engine-simd.wasm", location.href) });
+ * await init({ parts: "eager" });
  * ```
  */
 export function init(options: InitOptions = {}): Promise<void> {
   try {
-    checkOptions("init", options, ["variant", "wasm"]);
+    checkOptions("init", options, ["variant", "wasm", "parts"]);
   } catch (error) {
     return Promise.reject(error as Error);
   }
@@ -60,11 +82,18 @@ export function init(options: InitOptions = {}): Promise<void> {
   return loading;
 }
 
-/** Loads the engine at once, from bytes or a compiled module. Browsers refuse large bytes on the main thread. */
-export function initSync(wasm: BufferSource | WebAssembly.Module): void {
+/**
+ * Loads the engine at once, from bytes or a compiled module. Browsers refuse large bytes on the main thread. Parts that are not given are read
+ * when they are needed.
+ */
+export function initSync(
+  wasm: BufferSource | WebAssembly.Module,
+  deferred: Readonly<Partial<Record<PartName, BufferSource | WebAssembly.Module>>> = {},
+): void {
   if (loaded) return;
   if (!(wasm instanceof WebAssembly.Module)) checkMagic(bytesOf(wasm), "the source");
-  glue.initSync({ module: wasm });
+  parts.give("initSync", deferred);
+  attach(glue.initSync({ module: wasm }));
   loaded = true;
   loading = Promise.resolve();
   doWaiting();
@@ -106,6 +135,10 @@ export function restart(): void {
     });
   }
   glue.__wbg_reset_state();
+  // There is an instance, which it gives.
+  attach(glue.initSync({ module: new Uint8Array() }));
+  isBroken = false;
+  missing = undefined;
   restarts += 1;
   for (const work of starts) work();
 }
@@ -142,7 +175,7 @@ export function engineVersion(): string {
 
 /** Calls the engine and turns what it throws into an {@link FxError}; what a callback threw passes unchanged. */
 export function call<T>(body: (engine: Engine) => T): T {
-  requireLoaded();
+  requireWhole();
   try {
     return body(glue);
   } catch (thrown) {
@@ -152,9 +185,17 @@ export function call<T>(body: (engine: Engine) => T): T {
 
 async function load(options: InitOptions): Promise<void> {
   const { variant, wasm } = options;
-  const module = await (wasm === undefined ? compilePackaged(packaged(variant)) : compileModule(await wasm));
-  await initialise({ module_or_path: module });
+  const compiled = wasm === undefined ? compilePackaged(packaged(variant)) : Promise.resolve(wasm).then(compileModule);
+  const [module] = await Promise.all([compiled, parts.begin("init", options.parts)]);
+  attach(await initialise({ module_or_path: module }));
+  await parts.instantiate();
   loaded = true;
+}
+
+/** Gives a new instance its parts. */
+function attach(exports: object): void {
+  parts.attach(exports);
+  glue.set_parts(parts);
 }
 
 /** Where the package has the build. */
@@ -175,9 +216,15 @@ function packaged(variant: Variant | undefined): URL {
   } catch (cause) {
     throw fxError("Io", "this host does not say where the files of the package lie", {
       cause,
-      help: "import the module, as `tracefx/wasm/engine-simd.wasm`, and give it: init({ wasm })",
+      help: "import the module and its parts, as `tracefx/wasm/engine-simd.wasm`, and give them: init({ wasm, parts })",
     });
   }
+}
+
+/** Throws where the engine was not loaded, and where a call broke it. */
+function requireWhole(): void {
+  requireLoaded();
+  if (isBroken) throw stopped(missing);
 }
 
 function requireLoaded(): void {
@@ -188,20 +235,42 @@ function requireLoaded(): void {
 /** What the engine threw, as an error of ours where it is one. */
 function translated(thrown: unknown): unknown {
   if (typeof thrown === "string") return refusal(thrown) ?? thrown;
+  if (missing !== undefined) return missing;
   let place: string | undefined;
   try {
     place = glue.take_panic_place();
   } catch {
-    return fxError("Internal", "the engine stopped and its memory cannot be trusted any more", {
-      cause: thrown,
-      help: "call restart() to make it anew; what it held is lost",
-    });
+    breakOff();
+    return stopped(thrown);
   }
   if (!(thrown instanceof Error && thrown.name === "PanicError")) return thrown;
   return fxError("Internal", `the engine panicked: ${thrown.message}`, {
     cause: thrown,
     notes: place === undefined ? [] : [`at ${place}`],
     help: "this is a bug of tracefx, please report it; the engine goes on",
+  });
+}
+
+/** Whether calls are refused until {@link restart}. */
+export function isStopped(): boolean {
+  return isBroken;
+}
+
+/** The refusal of what an engine before this one had, or one that has stopped. */
+export function lostWithEngine(what: string, help: string): Error {
+  return isBroken ? stopped(missing) : fxError("Disposed", `${what} was lost when the engine was made anew`, { help });
+}
+
+/** Refuses calls from now on. What the engine holds is lost, so that nobody frees it. */
+function breakOff(): void {
+  if (!isBroken) restarts += 1;
+  isBroken = true;
+}
+
+function stopped(cause: unknown): Error {
+  return fxError("Internal", "the engine stopped and its memory cannot be trusted any more", {
+    cause,
+    help: "call restart() to make it anew; what it held is lost",
   });
 }
 

@@ -35,7 +35,8 @@ export async function compilePackaged(url: URL): Promise<WebAssembly.Module> {
   try {
     return await compileModule(url);
   } catch (error) {
-    for (const place of otherPlaces(String(url))) {
+    const [, stem] = /((?:engine|runtime)-[a-z]+|gpu)[^/]*\.wasm$/.exec(String(url)) ?? [];
+    for (const place of stem === undefined ? [] : otherPlaces(stem)) {
       try {
         return await compileModule(place);
       } catch {
@@ -46,10 +47,8 @@ export async function compilePackaged(url: URL): Promise<WebAssembly.Module> {
   }
 }
 
-/** Where else a file of the package may be; bundlers may have put a hash into its name. */
-function otherPlaces(url: string): URL[] {
-  const [, stem] = /((?:engine|runtime)-[a-z]+|gpu)[^/]*\.wasm$/.exec(url) ?? [];
-  if (stem === undefined) return [];
+/** Where else a file of the package may be, whose name bundlers may have given a hash. */
+export function otherPlaces(stem: string): URL[] {
   const places = [() => new URL(`${stem}.wasm`, HERE), () => installedPlace(stem)];
   return places.flatMap((place) => {
     try {

@@ -4,11 +4,10 @@
  * @module
  */
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
-import { fxError } from "../base/errors.ts";
 import type { TensorStorage } from "../tensor/storage.ts";
 import { moveTensor, retarget, Tensor, tensorStorage } from "../tensor/tensor.ts";
 import { hostLayout, type TensorLayout } from "../tensor/storageLayout.ts";
-import { call, type Engine, generation } from "./engine.ts";
+import { call, type Engine, generation, lostWithEngine } from "./engine.ts";
 import { type EngineValue, type HandleView, ValueReader, ValueWriter } from "./values.ts";
 
 type Storages = InstanceType<Engine["Storages"]>;
@@ -35,9 +34,7 @@ class EngineStorage implements TensorStorage {
 
   get handle(): number {
     if (this.#generation === generation()) return this.view.handle;
-    throw fxError("Disposed", "the tensor was lost when the engine was made anew", {
-      help: "make it again after restart()",
-    });
+    throw lostWithEngine("the tensor", "make it again after restart()");
   }
 
   bytes(): Uint8Array {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { PackagedPart } from "./parts.ts";
 
 /** A build of the engine. There is one so far; builds with relaxed SIMD and with threads come when kernels use them. */
 export type Variant = "simd";
@@ -13,6 +14,20 @@ export type Variant = "simd";
  */
 export const MODULES: Readonly<Record<Variant, () => URL>> = {
   simd: () => new URL("../../wasm/engine-simd.wasm", import.meta.url),
+};
+
+/**
+ * The parts of a build that are fetched when they are needed: `edit` has passes, decompositions, export and what saves programs, and
+ * `rare` what programs seldom call.
+ */
+export type PartName = "edit" | "rare";
+
+/** Where the parts of each build lie, in the order of their numbers. */
+export const PARTS: Readonly<Record<Variant, readonly PackagedPart<PartName>[]>> = {
+  simd: [
+    ["edit", "engine-edit", () => new URL("../../wasm/engine-edit.wasm", import.meta.url)],
+    ["rare", "engine-rare", () => new URL("../../wasm/engine-rare.wasm", import.meta.url)],
+  ],
 };
 
 /** `(func (result v128) i32.const 0 i8x16.splat i8x16.popcnt)`. */

@@ -4,7 +4,7 @@
  * @module
  */
 import type { PlanReport as PlanContents } from "../../../bindings/plans.ts";
-import { call, enterCallback, generation, leaveCallback } from "../engine/engine.ts";
+import { call, enterCallback, generation, leaveCallback, lostWithEngine } from "../engine/engine.ts";
 import { type LeafKind, moveToEngine, takeLeaves, withLeaves, wrapWords } from "../engine/tensors.ts";
 import { type EngineValue, ValueWriter } from "../engine/values.ts";
 import { fxError } from "../base/errors.ts";
@@ -639,9 +639,7 @@ function live(module: ProgramModule): {
     throw fxError("Disposed", "the module was disposed", { help: "make another one: program.module()" });
   }
   if (inside.generation !== generation()) {
-    throw fxError("Disposed", "the module was lost when the engine was made anew", {
-      help: "make another one after restart(): program.module()",
-    });
+    throw lostWithEngine("the module", "make another one after restart(): program.module()");
   }
   const { parts, runner, milliseconds, device } = inside;
   return { parts, runner, milliseconds, device };

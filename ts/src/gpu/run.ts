@@ -4,7 +4,7 @@
  * @module
  */
 import { fxError, FxError } from "../base/errors.ts";
-import { call, type Engine, generation } from "../engine/engine.ts";
+import { call, type Engine, generation, lostWithEngine } from "../engine/engine.ts";
 import { type Gpu, gpuOf } from "./device.ts";
 import { loadLowering, type Lowered, lowered } from "./lowering.ts";
 import { type PlanHost, PlanOnGpu, type RunCounts } from "./plan.ts";
@@ -207,9 +207,7 @@ export class RunsOnGpu implements Disposable {
 
   #checkAlive(): void {
     if (this.#generation !== generation()) {
-      throw fxError("Disposed", "the module was lost when the engine was made anew", {
-        help: "make another one after restart(): program.module()",
-      });
+      throw lostWithEngine("the module", "make another one after restart(): program.module()");
     }
     if (this.#isDisposed) {
       throw fxError("Disposed", "the module was disposed before it ran", { help: "await its runs first" });

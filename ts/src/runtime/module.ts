@@ -6,11 +6,24 @@
 import initialise, * as glue from "../../wasm/runtime.js";
 import { type ErrorName, fxError } from "../base/errors.ts";
 import { compileModule, compilePackaged, type ModuleSource } from "../engine/module.ts";
+import { Parts, type PartSources } from "../engine/parts.ts";
 
 export type { Call, Model } from "../../wasm/runtime.js";
 
 /** The functions that the module offers. */
-type Glue = Omit<typeof glue, "default" | "initSync" | "__wbg_reset_state">;
+type Glue = Omit<typeof glue, "default" | "initSync" | "__wbg_reset_state" | "set_parts" | "load_part">;
+
+/** What the runtime has beside its module. */
+export type RuntimePart = "rare";
+
+/** What plans seldom call. */
+const parts = new Parts<RuntimePart>(
+  "the runtime",
+  [["rare", "runtime-rare", () => new URL("../../wasm/runtime-rare.wasm", import.meta.url)]],
+  (error) => (missing = error),
+);
+/** The error of a call that a part was missing for, until the module is made anew. */
+let missing: Error | undefined;
 
 let loading: Promise<void> | undefined;
 let exports: { readonly memory: WebAssembly.Memory } | undefined;
@@ -19,8 +32,8 @@ let compiled: WebAssembly.Module | undefined;
 let restarts = 0;
 
 /** Loads the module, once; after a failure the next call tries again. */
-export function begin(wasm?: ModuleSource | Promise<ModuleSource>): Promise<void> {
-  loading ??= start(wasm).catch((error: unknown) => {
+export function begin(wasm?: ModuleSource | Promise<ModuleSource>, deferred?: PartSources<RuntimePart>): Promise<void> {
+  loading ??= start(wasm, deferred).catch((error: unknown) => {
     loading = undefined;
     throw error;
   });
@@ -32,10 +45,22 @@ function packaged(): URL {
   return new URL("../../wasm/runtime-simd.wasm", import.meta.url);
 }
 
-async function start(wasm: ModuleSource | Promise<ModuleSource> | undefined): Promise<void> {
-  const module = await (wasm === undefined ? compilePackaged(packaged()) : compileModule(await wasm));
-  exports = await initialise({ module_or_path: module });
+async function start(
+  wasm: ModuleSource | Promise<ModuleSource> | undefined,
+  deferred: PartSources<RuntimePart> | undefined,
+): Promise<void> {
+  const compiling = wasm === undefined ? compilePackaged(packaged()) : Promise.resolve(wasm).then(compileModule);
+  const [module] = await Promise.all([compiling, parts.begin("load", deferred)]);
+  attach(await initialise({ module_or_path: module }));
+  await parts.instantiate();
   compiled = module;
+}
+
+/** Gives a new instance its parts. */
+function attach(instance: { readonly memory: WebAssembly.Memory }): void {
+  exports = instance;
+  parts.attach(instance);
+  glue.set_parts(parts);
 }
 
 /** A number that changes when the module is made anew; what belongs to another one is lost. */
@@ -58,20 +83,23 @@ export function call<T>(body: (module: Glue) => T): T {
       const [name, message, node, op, help] = thrown.split("\u001f").map((it) => (it === "" ? undefined : it));
       throw fxError(name as ErrorName, message ?? "", { node, op, help });
     }
-    if (thrown instanceof Error && thrown.name === "PanicError") {
+    if (missing === undefined && thrown instanceof Error && thrown.name === "PanicError") {
       throw fxError("Internal", `the runtime panicked: ${thrown.message}`, {
         cause: thrown,
         help: "this is a bug of tracefx, please report it; the runtime goes on",
       });
     }
-    if (!(thrown instanceof WebAssembly.RuntimeError)) throw thrown;
-    restarts += 1;
-    glue.__wbg_reset_state();
-    // There is an instance, which it gives.
-    exports = glue.initSync({ module: compiled as WebAssembly.Module });
-    throw fxError("Internal", "the runtime stopped, and its memory cannot be trusted any more", {
+    if (missing === undefined && !(thrown instanceof WebAssembly.RuntimeError)) throw thrown;
+    const stopped = fxError("Internal", "the runtime stopped, and its memory cannot be trusted any more", {
       cause: thrown,
       help: "load the model again: the runtime was made anew",
     });
+    const error = missing ?? stopped;
+    missing = undefined;
+    restarts += 1;
+    glue.__wbg_reset_state();
+    // There is an instance, which it gives.
+    attach(glue.initSync({ module: compiled as WebAssembly.Module }));
+    throw error;
   }
 }

@@ -21,7 +21,8 @@ import { flattenCall, unflatten } from "../export/tree.ts";
 import { tensor, type TensorInput } from "../tensor/construct.ts";
 import { HostStorage } from "../tensor/storage.ts";
 import { moveTensor, Tensor, tensorBytes, tensorStorage } from "../tensor/tensor.ts";
-import { begin, type Call, call, generation, memory, type Model } from "./module.ts";
+import type { PartSources } from "../engine/parts.ts";
+import { begin, type Call, call, generation, memory, type Model, type RuntimePart } from "./module.ts";
 
 export { FxError } from "../base/errors.ts";
 export { tuple } from "../graph/args.ts";
@@ -35,6 +36,11 @@ export type RuntimeSource = Uint8Array | ArrayBuffer | URL | string | Blob | Res
 export interface RuntimeOptions {
   /** The runtime's module itself or where it lies, for hosts where the package cannot find it. Only the first call has it. */
   readonly wasm?: ModuleSource | Promise<ModuleSource>;
+  /**
+   * When `rare` is fetched, which has what plans seldom call: by the first call that needs it (`"lazy"`), with the module (`"eager"`), or it is
+   * given by name. Only the first call has it.
+   */
+  readonly parts?: PartSources<RuntimePart>;
   /** Stops the fetching. */
   readonly signal?: AbortSignal;
 }
@@ -68,11 +74,11 @@ interface Signature {
  * ```
  */
 export async function load(source: RuntimeSource, options: RuntimeOptions = {}): Promise<RuntimeModule> {
-  checkOptions("load", options, ["wasm", "signal"]);
+  checkOptions("load", options, ["wasm", "parts", "signal"]);
   const kinds = [Uint8Array, ArrayBuffer, URL, Blob, Response];
   const isSource = typeof source === "string" || kinds.some((it) => source instanceof it);
   checkGiven("load", isSource, "the bytes of a file, a URL, a path, a Blob or a Response");
-  const [bytes] = await Promise.all([read(source, options.signal), begin(options.wasm)]);
+  const [bytes] = await Promise.all([read(source, options.signal), begin(options.wasm, options.parts)]);
   const model = call((glue) => glue.Model.open(bytes));
   try {
     const signature = JSON.parse(model.signature()) as Signature;
@@ -169,8 +175,8 @@ export class RuntimeModule implements Disposable {
         });
         outputs = Array.from({ length: run.n_outputs() }, (_, at) => taken(run, at));
       } catch (error) {
-        // After a trap there is nobody to give it back to.
-        if (!(error instanceof WebAssembly.RuntimeError)) run.free();
+        // After a trap, and where a part was missing, there is nobody to give it back to.
+        if (!(error instanceof WebAssembly.RuntimeError || error instanceof WebAssembly.Exception)) run.free();
         throw error;
       }
       run.free();

@@ -23,14 +23,24 @@ import type { Bytes } from "../base/bytes.ts";
 import { fxError } from "../base/errors.ts";
 import { checkFunction, checkList, checkOptions } from "../base/given.ts";
 import type { ModuleSource } from "../engine/module.ts";
+import type { PartSources } from "../engine/parts.ts";
 import { READ_OPTIONS } from "../engine/source.ts";
+import type { PartName } from "../engine/variant.ts";
 import type { LoadModuleOptions } from "../export/loadModule.ts";
 import type { RunWatch } from "../fx/interpreter.ts";
 import { HostStorage } from "../tensor/storage.ts";
 import { moveTensor, type Tensor, tensorStorage } from "../tensor/tensor.ts";
-import { pack, type RunResult, type SentOptions, type SentSource, type SentWasm, unpack } from "./messages.ts";
+import {
+  pack,
+  type RunResult,
+  type SentOptions,
+  type SentParts,
+  type SentSource,
+  type SentWasm,
+  unpack,
+} from "./messages.ts";
 import { Running } from "./running.ts";
-import { sentOptions, sentSource, sentWasm, type WorkerSource } from "./sources.ts";
+import { sentOptions, sentParts, sentSource, sentWasm, type WorkerSource } from "./sources.ts";
 
 export * from "../base/errors.ts";
 export { tuple } from "../graph/args.ts";
@@ -42,17 +52,20 @@ export type { WorkerSource } from "./sources.ts";
 export interface EngineWorkerOptions {
   /** The engine's module itself or where it lies, for hosts where the package cannot find it. */
   readonly wasm?: ModuleSource;
+  /** When the rest of the engine is fetched: as `init` takes it. */
+  readonly parts?: PartSources<PartName>;
 }
 
 /** The engine in a worker of its own. */
 export class EngineWorker implements Disposable {
   readonly #options: EngineWorkerOptions;
   #wasm: Promise<SentWasm> | undefined;
+  #parts: Promise<SentParts> | undefined;
   #running: Running | undefined;
   #started: Promise<Running> | undefined;
 
   constructor(options: EngineWorkerOptions = {}) {
-    checkOptions("EngineWorker", options, ["wasm"]);
+    checkOptions("EngineWorker", options, ["wasm", "parts"]);
     this.#options = options;
   }
 
@@ -94,14 +107,15 @@ export class EngineWorker implements Disposable {
 
   /** @internal The worker that runs, which is started where there is none. */
   async running(): Promise<Running> {
-    const { wasm } = this.#options;
+    const { wasm, parts = "lazy" } = this.#options;
     // A response can be read once, and every worker is sent what it said.
     if (wasm !== undefined) this.#wasm ??= sentWasm(wasm);
-    const sent = await this.#wasm;
+    this.#parts ??= sentParts(parts);
+    const [sentModule, sentDeferred] = await Promise.all([this.#wasm, this.#parts]);
     if (this.#running?.isOver !== false) {
       const running = new Running();
       this.#running = running;
-      this.#started = running.ask({ do: "init", wasm: sent }).then(
+      this.#started = running.ask({ do: "init", wasm: sentModule, parts: sentDeferred }).then(
         () => running,
         (error: unknown) => {
           // A worker without an engine is of no use to the next call.

@@ -10,6 +10,8 @@ import { type ErrorDetails, FxError, fxError } from "../base/errors.ts";
 import { isOptions } from "../base/naming.ts";
 import { ValueTuple } from "../base/values.ts";
 import type { Bytes } from "../base/bytes.ts";
+import type { PartSources } from "../engine/parts.ts";
+import type { PartName } from "../engine/variant.ts";
 import type { LoadModuleOptions } from "../export/loadModule.ts";
 import { HostStorage } from "../tensor/storage.ts";
 import { Tensor, tensorBytes, tensorStorage } from "../tensor/tensor.ts";
@@ -23,6 +25,9 @@ export type SentSource = Uint8Array | string | Blob;
 /** The engine, as a message can hold it or where it is. */
 export type SentWasm = string | BufferSource | WebAssembly.Module;
 
+/** The engine's parts, in the same way. */
+export type SentParts = PartSources<PartName, SentWasm>;
+
 /** What a run gave. */
 export interface RunResult {
   readonly value: Packed;
@@ -34,7 +39,7 @@ export interface RunResult {
 
 /** What the worker is asked to do. `id` is that of the answer. */
 export type Request =
-  | { readonly do: "init"; readonly id: number; readonly wasm: SentWasm | undefined }
+  | { readonly do: "init"; readonly id: number; readonly wasm: SentWasm | undefined; readonly parts: SentParts }
   | {
       readonly do: "load";
       readonly id: number;
@@ -58,7 +63,7 @@ export type Request =
 export type Answer =
   | { readonly id: number; readonly is: "done"; readonly value: number | RunResult | undefined }
   | { readonly id: number; readonly is: "progress"; readonly done: number; readonly total: number | undefined }
-  | { readonly id: number; readonly is: "failed"; readonly error: PackedError };
+  | { readonly id: number; readonly is: "failed"; readonly error: PackedError; readonly isLast: boolean };
 
 /** A value as a message holds it. */
 export type Packed =

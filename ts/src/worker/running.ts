@@ -112,7 +112,7 @@ export class Running {
     if (answer.is === "done") return found.resolve(answer.value);
     found.reject(unpackError(answer.error));
     // Of an engine that failed itself, nothing is to be trusted.
-    if (answer.error.kind === "Internal") this.#die("an earlier call failed in it");
+    if (answer.isLast || answer.error.kind === "Internal") this.#die("an earlier call failed in it");
   }
 
   #die(cause: unknown): void {

@@ -4,7 +4,7 @@
  * @module
  */
 import { fxError } from "../base/errors.ts";
-import { init } from "../engine/engine.ts";
+import { init, isStopped } from "../engine/engine.ts";
 import { loadModule } from "../export/loadModule.ts";
 import { mayWrite, type ProgramModule, stateOfModule } from "../export/programModule.ts";
 import { type Tensor, tensorBytes } from "../tensor/tensor.ts";
@@ -28,7 +28,9 @@ port.receive((request) => {
   const transfers: ArrayBuffer[] = [];
   answer(request, transfers)
     .then((value) => port.send({ id: request.id, is: "done", value }, transfers))
-    .catch((error: unknown) => port.send({ id: request.id, is: "failed", error: packError(error) }));
+    .catch((error: unknown) =>
+      port.send({ id: request.id, is: "failed", error: packError(error), isLast: isStopped() }),
+    );
 });
 
 async function answer(request: Request, transfers: ArrayBuffer[]): Promise<number | RunResult | undefined> {
@@ -36,7 +38,7 @@ async function answer(request: Request, transfers: ArrayBuffer[]): Promise<numbe
     port.send({ id: request.id, is: "progress", done, total });
   switch (request.do) {
     case "init":
-      await init(request.wasm === undefined ? {} : { wasm: request.wasm });
+      await init({ parts: request.parts, ...(request.wasm === undefined ? {} : { wasm: request.wasm }) });
       return undefined;
     case "load": {
       const stop = new AbortController();

@@ -6,7 +6,9 @@
 import { fxError } from "../base/errors.ts";
 import { type ModuleSource, bytesOf } from "../engine/module.ts";
 import type { LoadModuleOptions } from "../export/loadModule.ts";
-import type { SentOptions, SentSource, SentWasm } from "./messages.ts";
+import type { PartSources } from "../engine/parts.ts";
+import type { PartName } from "../engine/variant.ts";
+import type { SentOptions, SentParts, SentSource, SentWasm } from "./messages.ts";
 
 /** Where a program is: its bytes, a URL, a path (where there are files), a Blob, or the response to a request. */
 export type WorkerSource = Uint8Array | ArrayBuffer | URL | string | Blob | Response;
@@ -28,7 +30,19 @@ export async function sentWasm(source: ModuleSource): Promise<SentWasm> {
   if (source instanceof Response) return await checked(source).arrayBuffer();
   if (source instanceof WebAssembly.Module) return source;
   if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return new Uint8Array(bytesOf(source));
-  throw fxError("InvalidOption", "EngineWorker takes the engine's module, its bytes, a URL or a Response as wasm");
+  throw fxError(
+    "InvalidOption",
+    "EngineWorker takes the engine's module and its parts as modules, bytes, URLs or Responses",
+  );
+}
+
+/** The places of the engine's parts. */
+export async function sentParts(sources: PartSources<PartName>): Promise<SentParts> {
+  // What it is otherwise, the worker refuses.
+  if (typeof sources !== "object" || sources === null) return sources;
+  const given = Object.entries(sources).filter(([, source]) => source !== undefined);
+  const sent = given.map(async ([name, source]) => [name, await sentWasm(await source)] as const);
+  return Object.fromEntries(await Promise.all(sent));
 }
 
 /** The options that the worker opens a program with. */

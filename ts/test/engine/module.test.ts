@@ -25,7 +25,7 @@ test("what the package does not have is told as it was asked for", async () => {
 
 test("a host that has no places, such as workerd, is told to give the module", async () => {
   vi.spyOn(MODULES, "simd").mockImplementation(() => new URL("engine.wasm", undefined));
-  await expect(init()).rejects.toMatchObject({ kind: "Io", help: expect.stringContaining("init({ wasm })") });
+  await expect(init()).rejects.toMatchObject({ kind: "Io", help: expect.stringContaining("init({ wasm, parts })") });
   vi.restoreAllMocks();
   await init();
 });

@@ -148,6 +148,23 @@ test("after a trap the model is lost, and the next one runs", async () => {
   expect((again(...inputs) as Tensor).shape).toHaveLength(2);
 });
 
+test("a call that cannot have its part is refused, and the module is made anew", async () => {
+  const { file, inputs } = await compiled("conv_bn_relu_train");
+  const digits = await compiled("digits_cnn");
+  vi.resetModules();
+  const again = await import("../../src/runtime/runtime.ts");
+  const rare = "file:///nowhere/part.wasm";
+  const model = await again.load(file, { wasm, parts: { rare } });
+  const given = (tensors: readonly Tensor[]): unknown[] =>
+    tensors.map((it) => again.tensor(it.toArray() as number[], { dtype: it.dtype }));
+  const call = (): unknown => model(...given(inputs));
+  expect(call).toThrow(`FX0703: this call needs the part rare of the runtime, and ${rare} cannot be read`);
+  expect(call).toThrow("FX0701");
+  model.dispose();
+  using next = await again.load(digits.file);
+  expect(String(next(...given(digits.inputs)))).toBe(String(digits.module(...digits.inputs)));
+});
+
 test("numbers are exact", async () => {
   const program = exportProgram(new Numbered(), [torch.zeros(2), 3]);
   using model = await load(program.module().compiledFile([torch.zeros(2), 3]), { wasm });

@@ -265,6 +265,29 @@ test("the engine may be a relative path's URL, a response, bytes or a module", a
   expect((await refusal(() => engine.loadModule(missing))).kind).toBe("Io");
 });
 
+test("the engine's parts may be given, and one that is missing is another worker's matter", async () => {
+  const nowhere = "file:///nowhere/part.wasm";
+  using without = new tracefx.EngineWorker({ parts: { edit: nowhere, rare: nowhere } });
+  const model = await without.loadModule(bytesOf("digits_cnn/model.pt2"));
+  check(await model.runAsync([image()]));
+  const load = () => without.loadModule(bytesOf("linalg_ops__core/model.pt2"));
+  const recorded = [...tensorsOf("linalg_ops__core/inputs.safetensors").values()];
+  const tensors = recorded.map((it) => tracefx.tensor(it.toArray() as number[], { dtype: it.dtype }));
+  const missing = await refusal(async () => await (await load()).runAsync(tensors));
+  expect(missing.reason).toBe(`this call needs the part rare of the engine, and ${nowhere} cannot be read`);
+  check(await model.runAsync([image()]));
+  const [edit, rare] = ["edit", "rare"].map((it) => {
+    return new Uint8Array(readFileSync(new URL(`../../wasm/engine-${it}.wasm`, import.meta.url)));
+  }) as [Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>];
+  using own = new tracefx.EngineWorker({ parts: { edit, rare: Promise.resolve(rare) } });
+  const linear = await own.loadModule(bytesOf("linalg_ops__core/model.pt2"));
+  await linear.runAsync(tensors);
+  using wrong = new tracefx.EngineWorker({ parts: { rares: nowhere } as object });
+  expect((await refusal(() => wrong.loadModule(fixture("digits_cnn/model.pt2")))).message).toContain(
+    "did you mean `rare`?",
+  );
+});
+
 test("what no message holds is refused by name", async () => {
   const model = await engine.loadModule(bytesOf("digits_cnn/model.pt2"));
   expect((await refusal(() => model.runAsync([new Map([[{}, 1]])]))).kind).toBe("InputType");

@@ -1,9 +1,11 @@
-//! Builds the engine for WebAssembly: cargo, then wasm-bindgen, then wasm-opt, once for each variant.
+//! Builds the engine for WebAssembly: cargo, then wasm-bindgen, then wasm-opt, once for each variant; then what is rarely called becomes a
+//! file of its own.
 //!
 //! The result lies in `ts/wasm`: `engine.js` with its types, and one `engine-VARIANT.wasm` for each variant. All
 //! variants of one kind share the glue, which is checked: a difference would mean that one of them has another surface. Beside them
 //! lie the module that lowers plans for a GPU, which a host fetches when it is asked for one, and the small one that runs saved plans.
 
+mod split;
 mod toolchain;
 
 use crate::Outcome;
@@ -62,7 +64,11 @@ pub(crate) fn build(root: &Path, only: Option<&str>) -> Outcome {
     let mut files = Files::new();
     for variant in &chosen {
         let module = compile(root, &toolchain, variant)?;
-        package(root, &bindgen, variant, &module, &mut files)?;
+        package(root, &bindgen, variant, &module, only.is_none(), &mut files)?;
+    }
+    split::split(root, &mut files)?;
+    for (name, bytes) in &files {
+        println!("wasm: {FOLDER}/{name}, {} bytes", bytes.len());
     }
     install(&root.join(FOLDER), &files)
 }
@@ -119,8 +125,16 @@ fn concat<const N: usize>(parts: [&OsStr; N]) -> OsString {
     parts.into_iter().collect()
 }
 
-/// Adds a variant's optimised module and its glue to the files of the package.
-fn package(root: &Path, bindgen: &Path, variant: &Variant, module: &Path, files: &mut Files) -> Outcome {
+/// Adds a variant's optimised module and its glue to the files of the package. Splitting, if it follows, goes by the names of functions, and leaves
+/// them out.
+fn package(
+    root: &Path,
+    bindgen: &Path,
+    variant: &Variant,
+    module: &Path,
+    is_split: bool,
+    files: &mut Files,
+) -> Outcome {
     let staging = root.join("target/wasm/staging").join(variant.name);
     fs::create_dir_all(&staging).map_err(|e| format!("cannot create {}: {e}", staging.display()))?;
     run(Command::new(bindgen).arg(module).arg(&staging).arg(variant.glue))?;
@@ -132,7 +146,8 @@ fn package(root: &Path, bindgen: &Path, variant: &Variant, module: &Path, files:
     // The module says which features it uses, so wasm-opt needs to be told none. The compiler has inlined and unrolled
     // already: passes above the first level make the module larger after gzip (3.73 MB, not 3.48), and no faster.
     let (raw, optimised) = (staging.join(format!("{}_bg.wasm", variant.glue)), staging.join("optimised.wasm"));
-    run(Command::new("node").arg(optimiser).arg("-O1").arg(raw).arg("-o").arg(&optimised))?;
+    let names = (is_split && split::is_split(variant.file)).then_some("-g");
+    run(Command::new("node").arg(optimiser).arg("-O1").args(names).arg(raw).arg("-o").arg(&optimised))?;
     files.insert(variant.file.to_owned(), read(&optimised)?);
 
     for extension in ["js", "d.ts"] {
@@ -155,7 +170,6 @@ fn install(folder: &Path, files: &Files) -> Outcome {
     for (name, bytes) in files {
         let path = folder.join(name);
         fs::write(&path, bytes).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
-        println!("wasm: {FOLDER}/{name}, {} bytes", bytes.len());
     }
     Ok(())
 }
