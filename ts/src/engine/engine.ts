@@ -53,7 +53,7 @@ let waiting: (() => void)[] = [];
 let restarts = 0;
 
 /**
- * Loads the engine. Only the first call does, later ones wait for it and ignore their options; after a failure the next
+ * Loads the engine. Only the first call does, later ones wait for it and ignore their options but `parts`; after a failure the next
  * call tries again.
  *
  * Hosts without files of their own are given the module and its parts: in Cloudflare's workerd `import wasm from "./engine-simd.wasm"` is
@@ -73,7 +73,8 @@ export function init(options: InitOptions = {}): Promise<void> {
   } catch (error) {
     return Promise.reject(error as Error);
   }
-  loading ??= load(options)
+  if (loading !== undefined) return options.parts === undefined ? loading : loading.then(() => fetchParts(options));
+  loading = load(options)
     .then(doWaiting)
     .catch((error: unknown) => {
       loading = undefined;
@@ -190,6 +191,12 @@ async function load(options: InitOptions): Promise<void> {
   attach(await initialise({ module_or_path: module }));
   await parts.instantiate();
   loaded = true;
+}
+
+/** Takes parts, and fetches them if it is to, when the engine is loaded already. */
+async function fetchParts(options: InitOptions): Promise<void> {
+  await parts.begin("init", options.parts);
+  await parts.instantiate();
 }
 
 /** Gives a new instance its parts. */

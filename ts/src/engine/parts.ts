@@ -42,6 +42,8 @@ export class Parts<Name extends string> {
   readonly #parts: readonly PackagedPart<Name>[];
   readonly #onMissing: (error: Error) => void;
   #known: readonly Known[];
+  /** The parts that the instance has. */
+  readonly #present = new Set<number>();
   #exports: WebAssembly.ModuleImports = {};
 
   /** The first part is number 1 of the module. `onMissing` is told why a call is broken off. */
@@ -83,17 +85,19 @@ export class Parts<Name extends string> {
   /** The exports of the instance that parts belong to from now on. */
   attach(exports: object): void {
     this.#exports = exports as WebAssembly.ModuleImports;
+    this.#present.clear();
   }
 
   /** Instantiates the parts that were fetched, without the limits of what may be done at once. */
   async instantiate(): Promise<void> {
     for (const [at, { module }] of this.#known.entries()) {
-      if (module === undefined) continue;
+      if (module === undefined || this.#present.has(at)) continue;
       try {
         await WebAssembly.instantiate(module, { primary: this.#exports });
       } catch (cause) {
         throw this.#otherBuild(at, cause);
       }
+      this.#present.add(at);
     }
   }
 
@@ -117,6 +121,7 @@ export class Parts<Name extends string> {
       throw this.#otherBuild(at, cause);
     }
     known.module = module;
+    this.#present.add(at);
   }
 
   #otherBuild(at: number, cause: unknown): Error {

@@ -184,6 +184,17 @@ describe("the engine", () => {
     expect(rare()).toEqual([expect.closeTo(0.7652, 3)]);
   });
 
+  it("takes parts and fetches them when it is loaded already", async () => {
+    const { init, torch } = await import("../../src/index.ts");
+    const missing = new URL("engine-rare.wasm", pathToFileURL(`${folder}/`));
+    await init({ parts: { rare: missing } });
+    await expect(init({ parts: "later" } as object)).rejects.toThrow('parts of init are "lazy", "eager" or an object');
+    await init({ parts: "eager" });
+    vi.spyOn(process, "getBuiltinModule").mockImplementation(() => undefined as never);
+    expect(torch.special.besselJ0(torch.ones(1)).tolist()).toEqual([expect.closeTo(0.7652, 3)]);
+    vi.restoreAllMocks();
+  });
+
   it("needs none that was given", async () => {
     const { initSync, torch } = await import("../../src/index.ts");
     vi.spyOn(process, "getBuiltinModule").mockImplementation(() => undefined as never);
