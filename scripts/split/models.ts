@@ -1,10 +1,12 @@
 /** Models as users have them, made here, since the repository has no large files. */
 import {
   Dim,
+  type ExportedProgram,
   exportProgram,
   F,
   type Module,
   nn,
+  save,
   type Tensor,
   tensor,
   torch,
@@ -83,10 +85,11 @@ class Words extends nn.Module {
   override forward(tokens: Tensor, mask: Tensor): Tensor[] {
     const x = through(this.norm, through(this.embedding, tokens));
     const scores = torch.matmul(x, x.transpose(1, 2)).div(5.5).maskedFill(mask.eq(0), -1e9);
-    const y = torch.softmax(scores, -1).matmul(x).add(x);
+    const y = torch.einsum("bij,bjk->bik", torch.softmax(scores, -1), x).add(x);
     const [attended] = this.attention.call(y, y, y) as [Tensor, Tensor];
     const z = torch.where(attended.gt(0), attended, attended.mul(0.1));
-    const pooled = torch.cat([z.mean(1), z.amax(1), z.sum(1), z.select(1, 0)], 1);
+    const first = z.get(torch.arange(2), tokens.argmax(-1)) as Tensor;
+    const pooled = torch.cat([z.mean(1), z.amax(1), z.sum(1), z.select(1, 0), first], 1);
     return [pooled, pooled.argmax(-1)];
   }
 }
@@ -137,11 +140,32 @@ class Quantized extends nn.Module {
   }
 }
 
-function sample(model: Module, inputs: Tensor[], dynamicShapes?: readonly object[]): Sample {
-  const named = Object.fromEntries(inputs.map((it, at) => [`in${at}`, it]));
+/** A network that pools to several places, as AlexNet and VGG do. */
+function pooling(): nn.Sequential {
+  return new nn.Sequential(
+    new nn.Conv2d(3, 8, 11, { stride: 4, padding: 2 }),
+    new nn.ReLU(),
+    new nn.AdaptiveAvgPool2d([6, 6]),
+    new nn.Flatten(),
+    new nn.Dropout(),
+    new nn.Linear(288, 10),
+  );
+}
+
+/** A model as an archive of PyTorch. */
+function archived(model: Module, inputs: Tensor[]): Sample {
+  return { ...sample(model, inputs), file: save(exported(model, inputs)) };
+}
+
+function exported(model: Module, inputs: Tensor[], dynamicShapes?: readonly object[]): ExportedProgram {
   // Their numbers are nobody's, and a bundler has written them anew.
   const options = { verify: false, checkSources: false, ...(dynamicShapes === undefined ? {} : { dynamicShapes }) };
-  return { file: exportProgram(model.eval(), inputs, {}, options).toFxg(), inputs: writeSafetensors(named) };
+  return exportProgram(model.eval(), inputs, {}, options);
+}
+
+function sample(model: Module, inputs: Tensor[], dynamicShapes?: readonly object[]): Sample {
+  const named = Object.fromEntries(inputs.map((it, at) => [`in${at}`, it]));
+  return { file: exported(model, inputs, dynamicShapes).toFxg(), inputs: writeSafetensors(named) };
 }
 
 /** Programs of all of them. The engine has to be loaded. */
@@ -162,7 +186,8 @@ export async function models(): Promise<Sample[]> {
     sample(convolutions(), [image]),
     sample(convolutions().to(torch.float16), [image.to(torch.float16)]),
     sample(resnet.resnet18({ numClasses: 10 }), [torch.randn(2, 3, 64, 64)], [batch]),
-    sample(bottlenecks, [image]),
+    archived(bottlenecks, [image]),
+    sample(pooling(), [image]),
     sample(new Words(), [torch.randint(0, 50, [2, 16]), torch.ones(2, 1, 16)]),
     sample(new vit.VisionTransformer(encoder), [torch.randn(2, 3, 64, 64)], [batch]),
     sample(new vit.VisionTransformer(encoder).to(torch.float16), [torch.randn(1, 3, 64, 64).to(torch.float16)]),
