@@ -8,7 +8,7 @@ import { COMPILED_AT_ONCE, sizes } from "../../scripts/sizes.mjs";
 import { installedProject, type Project } from "./installed.ts";
 
 /** The largest tarball that is allowed, in bytes: a growth beyond it is a decision, not an accident. */
-const TARBALL = 7_200_000;
+const TARBALL = 7_300_000;
 
 let home: Project;
 let project: string;
