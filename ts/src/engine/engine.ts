@@ -9,7 +9,7 @@
  */
 import initialise, * as glue from "../../wasm/engine.js";
 import { type ErrorDetails, type ErrorName, fxError } from "../base/errors.ts";
-import { bytesOf, checkMagic, compileModule, compilePackaged, type ModuleSource } from "./module.ts";
+import { bytesOf, checkMagic, compileGiven, type ModuleSource } from "./module.ts";
 import { Parts, type PartSources } from "./parts.ts";
 import { bestVariant, MODULES, type PartName, PARTS, type Variant } from "./variant.ts";
 import { checkOptions } from "../base/given.ts";
@@ -186,8 +186,8 @@ export function call<T>(body: (engine: Engine) => T): T {
 
 async function load(options: InitOptions): Promise<void> {
   const { variant, wasm } = options;
-  const compiled = wasm === undefined ? compilePackaged(packaged(variant)) : Promise.resolve(wasm).then(compileModule);
-  const [module] = await Promise.all([compiled, parts.begin("init", options.parts)]);
+  const compiling = compileGiven(wasm, () => packaged(variant));
+  const [module] = await Promise.all([compiling, parts.begin("init", options.parts)]);
   attach(await initialise({ module_or_path: module }));
   await parts.instantiate();
   loaded = true;

@@ -47,6 +47,14 @@ export async function compilePackaged(url: URL): Promise<WebAssembly.Module> {
   }
 }
 
+/** Compiles what a host gave, or else a module of the package. */
+export async function compileGiven(
+  given: ModuleSource | Promise<ModuleSource> | undefined,
+  place: () => URL,
+): Promise<WebAssembly.Module> {
+  return given === undefined ? await compilePackaged(place()) : await compileModule(await given);
+}
+
 /** Where else a file of the package may be, whose name bundlers may have given a hash. */
 export function otherPlaces(stem: string): URL[] {
   const places = [() => new URL(`${stem}.wasm`, HERE), () => installedPlace(stem)];

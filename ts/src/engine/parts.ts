@@ -11,7 +11,7 @@ import { builtinModule } from "../base/builtinModule.ts";
 import type { Bytes } from "../base/bytes.ts";
 import { fxError } from "../base/errors.ts";
 import { checkNames } from "../base/given.ts";
-import { bytesOf, checkMagic, compileModule, compilePackaged, type ModuleSource, otherPlaces } from "./module.ts";
+import { bytesOf, checkMagic, compileGiven, compileModule, type ModuleSource, otherPlaces } from "./module.ts";
 
 /**
  * Where deferred parts come from: fetched when they are needed, fetched when the module is loaded, or given by name. `Source` is what one
@@ -41,7 +41,7 @@ export class Parts<Name extends string> {
   readonly #owner: string;
   readonly #parts: readonly PackagedPart<Name>[];
   readonly #onMissing: (error: Error) => void;
-  #known: readonly Known[];
+  #known: readonly Known[] = [];
   /** The parts that the instance has. */
   readonly #present = new Set<number>();
   #exports: WebAssembly.ModuleImports = {};
@@ -51,18 +51,17 @@ export class Parts<Name extends string> {
     this.#owner = owner;
     this.#parts = parts;
     this.#onMissing = onMissing;
-    this.#known = parts.map(([, , place]) => ({ place: packagedPlace(place) }));
   }
 
   /** Takes what `caller` was given, and fetches what is to be there from the beginning. */
   async begin(caller: string, sources: PartSources<Name> = "lazy"): Promise<void> {
-    this.check(caller, sources);
+    this.#check(caller, sources);
     this.#known = await Promise.all(this.#parts.map((part) => found(part, sources)));
   }
 
   /** Takes parts that are there. */
   give(caller: string, sources: Readonly<Partial<Record<Name, BufferSource | WebAssembly.Module>>>): void {
-    this.check(caller, sources);
+    this.#check(caller, sources);
     this.#known = this.#parts.map(([name, , place]) => {
       const source = sources[name];
       if (source === undefined) return { place: packagedPlace(place) };
@@ -73,7 +72,7 @@ export class Parts<Name extends string> {
   }
 
   /** Throws where what `caller` was given says nothing of parts. */
-  check(caller: string, sources: PartSources<Name, unknown>): void {
+  #check(caller: string, sources: PartSources<Name, unknown>): void {
     if (sources === "lazy" || sources === "eager") return;
     if (typeof sources !== "object" || sources === null) {
       throw fxError("InvalidOption", `parts of ${caller} are "lazy", "eager" or an object`);
@@ -166,8 +165,7 @@ async function found<Name extends string>(
   }
   const isGiven = given !== undefined;
   const url = isGiven ? absolute(given) : packagedPlace(place);
-  const fetched = async (): Promise<WebAssembly.Module> =>
-    await (isGiven ? compileModule(absolute(given)) : compilePackaged(place()));
+  const fetched = (): Promise<WebAssembly.Module> => compileGiven(isGiven ? url : undefined, place);
   if (sources === "eager") return { module: await fetched() };
   const places = isGiven ? [url] : [url, ...otherPlaces(stem)];
   if (url === undefined || places.some((it) => isReadable(String(it)))) return { place: url, isGiven };

@@ -5,7 +5,7 @@
  */
 import initialise, * as glue from "../../wasm/runtime.js";
 import { type ErrorName, fxError } from "../base/errors.ts";
-import { compileModule, compilePackaged, type ModuleSource } from "../engine/module.ts";
+import { compileGiven, type ModuleSource } from "../engine/module.ts";
 import { Parts, type PartSources } from "../engine/parts.ts";
 
 export type { Call, Model } from "../../wasm/runtime.js";
@@ -49,8 +49,7 @@ async function start(
   wasm: ModuleSource | Promise<ModuleSource> | undefined,
   deferred: PartSources<RuntimePart> | undefined,
 ): Promise<void> {
-  const compiling = wasm === undefined ? compilePackaged(packaged()) : Promise.resolve(wasm).then(compileModule);
-  const [module] = await Promise.all([compiling, parts.begin("load", deferred)]);
+  const [module] = await Promise.all([compileGiven(wasm, packaged), parts.begin("load", deferred)]);
   attach(await initialise({ module_or_path: module }));
   await parts.instantiate();
   compiled = module;
@@ -90,11 +89,12 @@ export function call<T>(body: (module: Glue) => T): T {
       });
     }
     if (missing === undefined && !(thrown instanceof WebAssembly.RuntimeError)) throw thrown;
-    const stopped = fxError("Internal", "the runtime stopped, and its memory cannot be trusted any more", {
-      cause: thrown,
-      help: "load the model again: the runtime was made anew",
-    });
-    const error = missing ?? stopped;
+    const error =
+      missing ??
+      fxError("Internal", "the runtime stopped, and its memory cannot be trusted any more", {
+        cause: thrown,
+        help: "load the model again: the runtime was made anew",
+      });
     missing = undefined;
     restarts += 1;
     glue.__wbg_reset_state();

@@ -34,16 +34,7 @@ pub fn with_small_callees(
         let limit = if name.is_some_and(|it| is_of_library(it)) { SMALL_OF_LIBRARIES } else { SMALL };
         source.bodies.get(callee).is_some_and(|it| it.range().len() <= limit)
     };
-    let mut res: BTreeSet<usize> = functions.into_iter().collect();
-    let mut left: Vec<usize> = res.iter().copied().collect();
-    while let Some(function) = left.pop() {
-        for callee in callees(&source, function)? {
-            if is_small(callee) && res.insert(callee) {
-                left.push(callee);
-            }
-        }
-    }
-    Ok(res)
+    closure(&source, functions, is_small)
 }
 
 /// These functions, and what is called in places where no part can be waited for: [`LOADER`] and all that it calls, or
@@ -56,13 +47,25 @@ pub fn with_roots(module: &[u8], functions: impl IntoIterator<Item = usize>) -> 
     let imported = source.imported.len();
     let is_root = |name: &str| name == LOADER || name.starts_with("__wbg_") || name.starts_with("__wbindgen_");
     let roots = source.exports.iter().filter(|it| it.kind == ExternalKind::Func && is_root(it.name));
+    let roots = roots.filter_map(|it| (it.index as usize).checked_sub(imported));
+    let mut res = closure(&source, roots, |_| true)?;
+    res.extend(functions);
+    Ok(res)
+}
+
+/// These functions, and what they call and what that calls, as far as it `belongs`.
+fn closure(
+    source: &Source<'_>,
+    functions: impl IntoIterator<Item = usize>,
+    belongs: impl Fn(usize) -> bool,
+) -> Result<BTreeSet<usize>, Refusal> {
     let mut res: BTreeSet<usize> = functions.into_iter().collect();
-    let mut seen = BTreeSet::new();
-    let mut left: Vec<usize> = roots.filter_map(|it| (it.index as usize).checked_sub(imported)).collect();
+    let mut left: Vec<usize> = res.iter().copied().collect();
     while let Some(function) = left.pop() {
-        if seen.insert(function) {
-            res.insert(function);
-            left.extend(callees(&source, function)?);
+        for callee in callees(source, function)? {
+            if belongs(callee) && res.insert(callee) {
+                left.push(callee);
+            }
         }
     }
     Ok(res)

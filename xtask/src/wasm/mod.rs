@@ -60,7 +60,7 @@ pub(crate) fn build(root: &Path, only: Option<&str>) -> Outcome {
     }
     let toolchain = Toolchain::find()?;
     println!("wasm: building with {}", toolchain.name());
-    let bindgen = bindgen(root)?;
+    let bindgen = tool(root, ["--manifest-path", "xtask/bindgen/Cargo.toml"], "tracefx-bindgen")?;
     let mut files = Files::new();
     for variant in &chosen {
         let module = compile(root, &toolchain, variant)?;
@@ -73,13 +73,13 @@ pub(crate) fn build(root: &Path, only: Option<&str>) -> Outcome {
     install(&root.join(FOLDER), &files)
 }
 
-/// Builds the host binary that writes the glue, and returns where it is.
-fn bindgen(root: &Path) -> Result<PathBuf, String> {
+/// Builds a binary for this machine from the package that the arguments name, and returns where it is.
+fn tool(root: &Path, package: [&str; 2], name: &str) -> Result<PathBuf, String> {
     let target = root.join("target/bindgen");
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["build", "--quiet", "--release", "--locked", "--manifest-path", "xtask/bindgen/Cargo.toml"]);
+    command.args(["build", "--quiet", "--release", "--locked"]).args(package);
     run(command.arg("--target-dir").arg(&target).current_dir(root))?;
-    Ok(target.join("release").join(format!("tracefx-bindgen{}", std::env::consts::EXE_SUFFIX)))
+    Ok(target.join("release").join(format!("{name}{}", std::env::consts::EXE_SUFFIX)))
 }
 
 /// Compiles the crate of a variant and returns the module.

@@ -1,7 +1,7 @@
 //! Takes out of the modules what is rarely called, so that a page downloads less: a workload runs on modules that tell which functions it
 //! called, and the others become parts that the host fetches when one is called (`xtask/split`).
 
-use super::{FOLDER, Files, install, read, run};
+use super::{FOLDER, Files, install, read, run, tool};
 use crate::Outcome;
 use std::path::Path;
 use std::process::Command;
@@ -38,7 +38,7 @@ pub(super) fn split(root: &Path, files: &mut Files) -> Outcome {
     if MODULES.iter().any(|it| !files.contains_key(it.file)) {
         return Ok(());
     }
-    let (tool, staging) = (tool(root)?, root.join("target/wasm/staging"));
+    let (tool, staging) = (tool(root, ["--package", "wasm-split"], "wasm-split")?, root.join("target/wasm/staging"));
     // The workload is bundled with the glue, and runs on the same modules but for what they tell.
     install(&root.join(FOLDER), files)?;
     let telling = |file: &str| staging.join(format!("telling-{file}"));
@@ -62,13 +62,4 @@ pub(super) fn split(root: &Path, files: &mut Files) -> Outcome {
         }
     }
     Ok(())
-}
-
-/// Builds the tool that splits, and returns where it is.
-fn tool(root: &Path) -> Result<std::path::PathBuf, String> {
-    let target = root.join("target/bindgen");
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["build", "--quiet", "--release", "--locked", "--package", "wasm-split"]);
-    run(command.arg("--target-dir").arg(&target).current_dir(root))?;
-    Ok(target.join("release").join(format!("wasm-split{}", std::env::consts::EXE_SUFFIX)))
 }
