@@ -83,7 +83,7 @@ Options:
   --inputs FILE          run, explain, profile, compile, bench: the inputs: in0, in1… by position, or the names that inspect shows
   --outputs FILE         run: where the outputs go, as out0, out1…
   --repeat N             run, profile, bench: runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it
-  --threads N            bench: the most threads of a run, natively; as many as the process may use, where it is not given
+  --threads N            bench: the most threads of a run; as many as the process may use, where it is not given
   --mode MODE            run: plan, the default: steps, memory and constant weights are made ready in the first run; or interpret, node by node
   --precision PRECISION  run, explain, profile, compile, bench: fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives
   --device DEVICE        run, explain, profile, bench: cpu, the default; or gpu, for the native command: what has no shader runs on the CPU

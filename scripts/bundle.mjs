@@ -10,7 +10,13 @@ import { dirname, join, relative } from "node:path";
 import { build } from "esbuild";
 
 /** What is loaded by its place, and is no entry point for users. */
-const BY_PLACE = ["dist/cli/main.js", "dist/plugin/loader.js", "dist/worker/serve.js", "dist/explorer/layoutWorker.js"];
+const BY_PLACE = [
+  "dist/cli/main.js",
+  "dist/plugin/loader.js",
+  "dist/worker/serve.js",
+  "dist/engine/thread.js",
+  "dist/explorer/layoutWorker.js",
+];
 
 /** A place beside a file, in the one form that bundlers know. */
 const PLACE = /new URL\("(\.[^"]*\.\w+)",\s*import\.meta\.url\)/g;

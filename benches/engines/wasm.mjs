@@ -1,5 +1,5 @@
 /**
- * Opens a workload on tracefx, which has one thread in WebAssembly.
+ * Opens a workload on tracefx in WebAssembly, which has threads in Node 22 and later.
  *
  * @module
  */
@@ -8,8 +8,8 @@ import { init, load, torch } from "../../ts/dist/index.js";
 /** @typedef {import("../../ts/dist/index.js").Tensor} Tensor */
 
 /** @type {(opening: import("./repeated.mjs").Opening) => Promise<import("./repeated.mjs").Run>} */
-export async function open({ read, inputs }) {
-  await init();
+export async function open({ read, inputs, threads }) {
+  await init({ threads });
   const program = await load(await read(".pt2"));
   const module = program.module();
   program.dispose();

@@ -115,6 +115,7 @@ async function serve(sample: Sample): Promise<void> {
 
 /** What a page does with tensors beside a model. */
 async function compute(): Promise<void> {
+  torch.manualSeed(torch.initialSeed());
   const x = tensor([1, 2, 3, 4, 5, 6], { dtype: "float32" }).reshape(2, 3);
   const words = tensor([1, 0, 1], { dtype: "int64" });
   for (const it of [
@@ -162,7 +163,7 @@ async function runPlans(sample: Sample): Promise<void> {
   await tried(() => model(...inputs.map((it) => it.unsqueeze(0))));
 }
 
-await init({ wasm: readFileSync(engineFile) });
+await init({ wasm: readFileSync(engineFile), threads: 1 });
 // What happens once, however often the engine is made anew.
 note(engineGlue);
 torch.manualSeed(0);
@@ -170,6 +171,12 @@ const made = await models();
 // Training, linear algebra and what is made for tests are left out.
 const programs = [...recorded(/^(?!custom_op|conv_bn|linalg|special|subclass)/), ...made];
 restart();
+for (const it of programs) await run(it);
+// As on several threads, of which no other has time.
+engineGlue.set_threads({ start: () => false } as never);
+engineGlue.set_num_threads(2);
+engineGlue.num_threads();
+engineGlue.worker_stopped();
 for (const it of programs) await run(it);
 await compute();
 record(engineGlue, "engine.run");

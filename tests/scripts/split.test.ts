@@ -16,12 +16,13 @@ const PAD = "(nop)".repeat(80);
 
 /**
  * Functions that call each other directly and through a table, in which one has two places, over one memory and one stack pointer, with
- * vectors, several results and exceptions.
+ * vectors, several results, exceptions and atomic instructions.
  */
 const MODULE = `(module
   (type $unary (func (param i32) (result i32)))
   (import "js" "load" (func $js_load (param i32)))
-  (memory $memory (export "memory") 1)
+  (import "js" "memory" (memory $memory 1 2 shared))
+  (export "memory" (memory $memory))
   (table $table 5 5 funcref)
   (tag $thrown (param i32))
   (global $stack (mut i32) (i32.const 1024))
@@ -54,8 +55,8 @@ const MODULE = `(module
       (catch $thrown (pop i32))))
   (func (export "pushed") (param $x i32) (result i32)
     (global.set $stack (i32.sub (global.get $stack) (i32.const 16)))
-    (i32.store (global.get $stack) (call $triple (local.get $x)))
-    (i32.load (global.get $stack)))
+    (i32.atomic.store (global.get $stack) (call $triple (local.get $x)))
+    (i32.atomic.rmw.add (global.get $stack) (i32.const 1)))
   (elem (table $table) (i32.const 1) func $double $triple $below $double))`;
 
 /** How many functions the module defines; the first does nothing, and the second is the loader. */
@@ -73,6 +74,11 @@ const CALLS: Readonly<Record<string, (exports: Exports) => unknown>> = {
   pushed: (it) => [it["pushed"]?.(1), it["pushed"]?.(2)],
 };
 
+/** Memory that is not shared, as in the package. */
+function memory(): WebAssembly.Memory {
+  return new WebAssembly.Memory({ initial: 1, maximum: 2 });
+}
+
 function run(command: string, ...given: string[]): void {
   execFileSync(command, given, { cwd: ROOT, stdio: "pipe" });
 }
@@ -88,7 +94,7 @@ function split(primary: readonly number[], first: readonly number[]): { exports:
     loaded.push(part);
     void new WebAssembly.Instance(parts[part - 1] as WebAssembly.Module, { primary: instance.exports });
   };
-  const instance = new WebAssembly.Instance(main as WebAssembly.Module, { js: { load } });
+  const instance = new WebAssembly.Instance(main as WebAssembly.Module, { js: { load, memory: memory() } });
   return { exports: instance.exports as unknown as Exports, loaded };
 }
 
@@ -108,9 +114,10 @@ beforeAll(() => {
   );
   writeFileSync(at("whole.wat"), MODULE);
   const assembler = join(ROOT, "node_modules/binaryen/bin/wasm-as");
-  run("node", assembler, "--all-features", "--disable-custom-descriptors", at("whole.wat"), "-o", at("whole.wasm"));
+  run("node", assembler, "--all-features", "--disable-custom-descriptors", at("whole.wat"), "-o", at("shared.wasm"));
+  run(TOOL, "unshare", at("shared.wasm"), at("whole.wasm"));
   const module = new WebAssembly.Module(readFileSync(at("whole.wasm")));
-  whole = new WebAssembly.Instance(module, { js: { load: () => {} } }).exports as unknown as Exports;
+  whole = new WebAssembly.Instance(module, { js: { load: () => {}, memory: memory() } }).exports as unknown as Exports;
 }, 300_000);
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -5,6 +5,7 @@
  */
 // oxlint-disable-next-line import/no-unassigned-import -- puts members on tensors
 import "./torch/install.ts";
+import { getNumThreads, setNumThreads } from "./engine/engine.ts";
 import { isTraced } from "./record/record.ts";
 import type {
   FftFunctions,
@@ -126,6 +127,8 @@ export interface Torch
   readonly initialSeed: typeof random.initialSeed;
   readonly getRngState: typeof random.getRngState;
   readonly setRngState: typeof random.setRngState;
+  readonly getNumThreads: typeof getNumThreads;
+  readonly setNumThreads: typeof setNumThreads;
   /** Refuses to go on where the condition does not hold; traced, the check becomes part of the graph. */
   readonly _assert: typeof checks.assert;
   /** Takes a condition on sizes to hold for all inputs of a program. */
@@ -201,6 +204,8 @@ export const torch: Torch = Object.freeze({
   ...FORMAT_CONSTANTS,
   ...contexts,
   ...random,
+  getNumThreads,
+  setNumThreads,
   ...promotion,
   finfo,
   iinfo,

@@ -678,7 +678,7 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 '--inputs=[the inputs\: in0, in1… by position, or the names that inspect shows]:FILE:_files' \
 '--repeat=[runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it]:N:_default' \
-'--threads=[the most threads of a run, natively; as many as the process may use, where it is not given]:N:_default' \
+'--threads=[the most threads of a run; as many as the process may use, where it is not given]:N:_default' \
 '--precision=[fast, the default\: a plan may change the last bits of results; or strict\: it gives what interpret gives]:PRECISION:(fast strict)' \
 '--device=[cpu, the default; or gpu, for the native command\: what has no shader runs on the CPU]:DEVICE:(cpu gpu)' \
 '*--limit=[what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds]:NAME=N:_default' \
@@ -925,7 +925,7 @@ complete -c tracefx -n "__fish_tracefx_using_subcommand diff" -s h -l help -d 's
 complete -c tracefx -n "__fish_tracefx_using_subcommand diff" -s V -l version -d 'shows the version'
 complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l inputs -d 'the inputs: in0, in1… by position, or the names that inspect shows' -r -F
 complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l repeat -d 'runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it' -r
-complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l threads -d 'the most threads of a run, natively; as many as the process may use, where it is not given' -r
+complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l threads -d 'the most threads of a run; as many as the process may use, where it is not given' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l precision -d 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives' -r -f -a "fast\t''
 strict\t''"
 complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l device -d 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU' -r -f -a "cpu\t''
@@ -1103,7 +1103,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
         'tracefx;bench' {
             [CompletionResult]::new('--inputs', '--inputs', [CompletionResultType]::ParameterName, 'the inputs: in0, in1… by position, or the names that inspect shows')
             [CompletionResult]::new('--repeat', '--repeat', [CompletionResultType]::ParameterName, 'runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it')
-            [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'the most threads of a run, natively; as many as the process may use, where it is not given')
+            [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'the most threads of a run; as many as the process may use, where it is not given')
             [CompletionResult]::new('--precision', '--precision', [CompletionResultType]::ParameterName, 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives')
             [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU')
             [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds')

@@ -36,8 +36,9 @@ mod reduce;
 mod sort;
 mod view;
 
-#[cfg(not(target_family = "wasm"))]
-pub use numeric::thread_pool::{get_num_threads, set_num_threads, with_num_threads};
+pub use numeric::thread_pool::{
+    get_num_threads, parallel_for, run_worker, set_num_threads, start_workers_by, with_num_threads, worker_stopped,
+};
 use std::sync::OnceLock;
 use tracefx_exec::{Kernel, Kernels};
 

@@ -176,7 +176,7 @@ pub const OPTIONS: &[CommandOption] = &[
         name: "threads",
         value: Some("N"),
         is_repeated: false,
-        about: "the most threads of a run, natively; as many as the process may use, where it is not given",
+        about: "the most threads of a run; as many as the process may use, where it is not given",
     },
     CommandOption {
         name: "mode",

@@ -37,8 +37,13 @@ pub use refusal::Refusal;
 pub use shapes::ShapeSession;
 pub use storages::Storages;
 pub use tensor::{free_tensor, new_tensor, read_tensor, resize_tensor, storage_length};
-pub use tracefx_wasm_parts::{Parts, load_part, set_parts};
+pub use tracefx_wasm_host::{
+    Parts, Threads, load_part, num_threads, run_worker, set_num_threads, set_parts, set_threads, worker_stopped,
+};
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 use tracefx_core::{Code, Diagnostic};
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -53,7 +58,7 @@ pub fn engine_version() -> String {
 }
 
 /// Fails in the way that is asked for, so that the package can test what arrives in JavaScript: `refuse`, `panic`, or
-/// `trap`, which no handler survives.
+/// `trap`, which no handler survives; `panic`, `trap` and `throw` also after `thread: `, on another thread.
 ///
 /// # Errors
 ///
@@ -73,6 +78,28 @@ pub fn __test_failure(kind: &str) -> Result<(), Refusal> {
             .into()),
         "panic" => panic!("asked to panic"),
         "trap" => std::process::abort(),
-        other => Err(Diagnostic::new(Code::InvalidOption, format!("no failure is called {other}")).into()),
+        "throw" => wasm_bindgen::throw_str("asked to throw"),
+        other => match other.strip_prefix("thread: ") {
+            Some(kind) => fail_elsewhere(kind),
+            None => Err(Diagnostic::new(Code::InvalidOption, format!("no failure is called {other}")).into()),
+        },
     }
+}
+
+/// Fails on another thread than this one, which looks for it for a fifth of a second.
+fn fail_elsewhere(kind: &str) -> Result<(), Refusal> {
+    const LOOKS: usize = 200;
+    let (here, has_come) = (thread::current().id(), AtomicBool::new(false));
+    tracefx_engine::parallel_for(2, &|_| {
+        if thread::current().id() != here {
+            has_come.store(true, Ordering::Relaxed);
+            let _ = __test_failure(kind);
+        }
+        for _ in 0..LOOKS {
+            if !has_come.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+    });
+    Err(Diagnostic::new(Code::InvalidOption, "no other thread has come").into())
 }

@@ -1,9 +1,10 @@
 /**
- * `npx tracefx bench`: how long a program takes in WebAssembly, by its plan and node by node.
+ * `npx tracefx bench`: how long a program takes in WebAssembly, by its plan and node by node, on one thread and on several.
  *
  * @module
  */
 import { RUN_MODES } from "../../../bindings/command.ts";
+import { setNumThreads } from "../engine/engine.ts";
 
 /** For how long a way of running is timed, in milliseconds, where nobody says how often. */
 const BUDGET = 1000;
@@ -14,7 +15,7 @@ const [FEWEST, MOST] = [3, 10_000];
 interface BenchRow {
   readonly mode: string;
   readonly device: "cpu";
-  readonly threads: 1;
+  readonly threads: number;
   readonly runs: number;
   /** The first run, which makes the plan and what it keeps. */
   readonly first: number;
@@ -24,23 +25,26 @@ interface BenchRow {
   readonly p90: number;
 }
 
-/** Times each way to run a program; `ready` gives what runs it once. */
+/** Times each way to run a program, on one thread and on `most`; `ready` gives what runs it once. */
 export function benched(
   ready: (mode: string) => () => void,
   inputs: "given" | "zeros",
+  most: number,
   repeat: number | undefined,
   isJson: boolean,
 ): string {
-  const rows = RUN_MODES.map((mode) => timed(mode, ready(mode), repeat));
+  const counts = most > 1 ? [1, most] : [1];
+  const rows = RUN_MODES.flatMap((mode) => counts.map((threads) => timed(mode, threads, ready(mode), repeat)));
   if (isJson) return JSON.stringify({ inputs, rows });
-  const lines = rows.map(({ mode, runs, first, fastest, median, p10, p90 }) => {
+  const lines = rows.map(({ mode, threads, runs, first, fastest, median, p10, p90 }) => {
     const range = `median ${ms(median)} (${ms(p10)} to ${ms(p90)}), fastest ${ms(fastest)}, first ${ms(first)}`;
-    return `${`${mode}, 1 thread`.padEnd(24)} ${range}, ${runs} runs`;
+    return `${`${mode}, ${threads} thread${threads === 1 ? "" : "s"}`.padEnd(24)} ${range}, ${runs} runs`;
   });
   return `${lines.join("\n")}\nThe range has eight of ten runs; inputs: ${inputs}.`;
 }
 
-function timed(mode: string, run: () => void, repeat: number | undefined): BenchRow {
+function timed(mode: string, threads: number, run: () => void, repeat: number | undefined): BenchRow {
+  setNumThreads(threads);
   const once = (): number => {
     const start = performance.now();
     run();
@@ -58,7 +62,7 @@ function timed(mode: string, run: () => void, repeat: number | undefined): Bench
   return {
     mode,
     device: "cpu",
-    threads: 1,
+    threads,
     runs: later.length,
     first,
     fastest: quantile(0),

@@ -6,7 +6,8 @@
 import { arch, availableParallelism, cpus, platform, release } from "node:os";
 import type { FINDINGS } from "../../../bindings/command.ts";
 import { FxError } from "../base/errors.ts";
-import { call, init } from "../engine/engine.ts";
+import { call, getNumThreads, init } from "../engine/engine.ts";
+import { canHaveThreads } from "../engine/threads.ts";
 import { bestVariant } from "../engine/variant.ts";
 
 /** Something that is not there, and what to do. */
@@ -49,9 +50,11 @@ export async function examine(isJson: boolean): Promise<{ readonly text: string;
     lacks("gpu", what, "install the driver of the GPU, where there is one");
   }
   const processors = availableParallelism();
-  if (processors > 1) {
-    const what = `runs use 1 of ${processors} processors: the engine has no threads in WebAssembly`;
-    lacks("threads", what, "use the native command, which has, or several workers");
+  const threads = typeof engine === "string" ? getNumThreads() : 1;
+  if (threads < processors) {
+    const what = `runs use ${threads} of ${processors} processors`;
+    const cure = "change or unset TRACEFX_NUM_THREADS, or say how many: init({ threads })";
+    lacks("threads", what, canHaveThreads() ? cure : "use Node 22 or later, or the native command");
   }
   const version = typeof engine === "string" ? engine : null;
   if (isJson) {
@@ -62,7 +65,7 @@ export async function examine(isJson: boolean): Promise<{ readonly text: string;
       os: OS[platform()] ?? platform(),
       arch: ARCH[arch()] ?? arch(),
       processors,
-      threads: 1,
+      threads,
       vectors,
       gpu: gpu instanceof FxError ? null : gpu,
       missing,
@@ -75,7 +78,7 @@ export async function examine(isJson: boolean): Promise<{ readonly text: string;
     `system      ${platform()} ${release()} ${arch()}`,
     `node        ${node}`,
     `processors  ${processors}, ${cpus()[0]?.model ?? "unknown"}`,
-    "threads     1",
+    `threads     ${threads}`,
     `vectors     ${vectors}`,
     `GPU         ${gpu instanceof FxError ? "none" : gpu.name}`,
     "",

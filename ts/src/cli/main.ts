@@ -8,7 +8,8 @@
  */
 import { styleText } from "node:util";
 import { FILE_LIMITS, RUN_LIMITS, RUN_MODES, USAGE } from "../../../bindings/command.ts";
-import { call, type Engine, init } from "../engine/engine.ts";
+import { call, type Engine, getNumThreads, init } from "../engine/engine.ts";
+import { canHaveThreads } from "../engine/threads.ts";
 import { readPath } from "../engine/source.ts";
 import { writeTarget } from "../engine/target.ts";
 import { takeLeaves } from "../engine/tensors.ts";
@@ -174,10 +175,11 @@ async function bench(file: string, line: CommandLine, limits: Limits): Promise<s
   const repeat = line.options.has("repeat") ? numberOf(line, "repeat", 1, 1) : undefined;
   const precision = precisionOf(line);
   checkDevice(line);
-  if (numberOf(line, "threads", 1, 1) > 1) {
-    throw new CommandLineError("--threads above 1 is of the native command alone");
-  }
   const program = await open(file, limits);
+  const threads = numberOf(line, "threads", 1, getNumThreads());
+  if (threads > 1 && !canHaveThreads()) {
+    throw new CommandLineError("--threads above 1 takes Node 22 or later, or the native command");
+  }
   const given = await givenInputs(line, limits);
   const ready = (mode: string): (() => void) => {
     const runner = call(() => program.runner(JSON.stringify(limits.ofRuns), mode, precision));
@@ -186,7 +188,7 @@ async function bench(file: string, line: CommandLine, limits: Limits): Promise<s
       free(watched(runner, values, {}, limits.ofRuns["milliseconds"]));
     };
   };
-  return benched(ready, given === undefined ? "zeros" : "given", repeat, line.options.has("json"));
+  return benched(ready, given === undefined ? "zeros" : "given", threads, repeat, line.options.has("json"));
 }
 
 async function givenInputs(

@@ -9,15 +9,28 @@
  */
 import initialise, * as glue from "../../wasm/engine.js";
 import { type ErrorDetails, type ErrorName, fxError } from "../base/errors.ts";
+import { shareMemory } from "./memory.ts";
 import { bytesOf, checkMagic, compileGiven, type ModuleSource } from "./module.ts";
 import { Parts, type PartSources } from "./parts.ts";
+import { canHaveThreads, defaultNumThreads, isNumThreads, MAX_THREADS, Threads } from "./threads.ts";
 import { bestVariant, MODULES, type PartName, PARTS, type Variant } from "./variant.ts";
 import { checkOptions } from "../base/given.ts";
 
 /** The functions that the engine offers. */
 export type Engine = Omit<
   typeof glue,
-  "default" | "initSync" | "start" | "__wbg_reset_state" | "set_parts" | "load_part"
+  | "default"
+  | "initSync"
+  | "start"
+  | "__wbg_reset_state"
+  | "set_parts"
+  | "load_part"
+  | "set_threads"
+  | "num_threads"
+  | "set_num_threads"
+  | "share_memory"
+  | "run_worker"
+  | "worker_stopped"
 >;
 
 /** How to load the engine. */
@@ -32,6 +45,12 @@ export interface InitOptions {
    * it: with `"eager"` both are fetched before `init` has ended. Hosts where the package cannot find them are given them by name.
    */
   readonly parts?: PartSources<PartName>;
+  /**
+   * How many threads kernels use at most, in Node and in the worker of `tracefx/worker`; by default as many as the machine has processors, but not
+   * more than eight. Elsewhere, in pages that are not cross-origin isolated, and where `wasm` or a part is compiled already, there
+   * is one. Results do not depend on it.
+   */
+  readonly threads?: number;
 }
 
 /** Whether the engine stopped in the middle of a call, after which its memory cannot be trusted. */
@@ -44,6 +63,14 @@ const parts = new Parts<PartName>("the engine", PARTS.simd, (error) => {
   missing = error;
   breakOff();
 });
+
+/** How many threads kernels use at most. */
+let numThreads = 1;
+/** Whether there was no instance yet. */
+let isFresh = true;
+/** The engine's module, where its memory is shared. */
+let shared: WebAssembly.Module | undefined;
+let threads: Threads | undefined;
 
 let loading: Promise<void> | undefined;
 let loaded = false;
@@ -69,7 +96,8 @@ let restarts = 0;
  */
 export function init(options: InitOptions = {}): Promise<void> {
   try {
-    checkOptions("init", options, ["variant", "wasm", "parts"]);
+    checkOptions("init", options, ["variant", "wasm", "parts", "threads"]);
+    if (options.threads !== undefined) checkNumThreads("threads of init", options.threads);
   } catch (error) {
     return Promise.reject(error as Error);
   }
@@ -93,8 +121,17 @@ export function initSync(
 ): void {
   if (loaded) return;
   if (!(wasm instanceof WebAssembly.Module)) checkMagic(bytesOf(wasm), "the source");
-  parts.give("initSync", deferred);
-  attach(glue.initSync({ module: wasm }));
+  const n = defaultNumThreads();
+  const wantsShared = n > 1 && !hasCompiled([wasm, ...Object.values(deferred ?? {})]);
+  const isShared = isFresh ? wantsShared : shared !== undefined;
+  parts.give("initSync", deferred, isShared);
+  let module = wasm;
+  if (isShared && !(wasm instanceof WebAssembly.Module)) {
+    const bytes = bytesOf(wasm).slice();
+    shareMemory(bytes);
+    module = new WebAssembly.Module(bytes);
+  }
+  attach(begun(module as WebAssembly.Module, isShared, n, (it) => glue.initSync({ module: it })));
   loaded = true;
   loading = Promise.resolve();
   doWaiting();
@@ -135,11 +172,9 @@ export function restart(): void {
       help: "call restart() after the operator has returned",
     });
   }
-  glue.__wbg_reset_state();
+  renew();
   // There is an instance, which it gives.
   attach(glue.initSync({ module: new Uint8Array() }));
-  isBroken = false;
-  missing = undefined;
   restarts += 1;
   for (const work of starts) work();
 }
@@ -185,10 +220,17 @@ export function call<T>(body: (engine: Engine) => T): T {
 }
 
 async function load(options: InitOptions): Promise<void> {
-  const { variant, wasm } = options;
-  const compiling = compileGiven(wasm, () => packaged(variant));
-  const [module] = await Promise.all([compiling, parts.begin("init", options.parts)]);
-  attach(await initialise({ module_or_path: module }));
+  const { variant, wasm, parts: deferred } = options;
+  const n = canHaveThreads() ? (options.threads ?? defaultNumThreads()) : 1;
+  const wantsShared = n > 1 && !(await isCompiled(wasm, deferred));
+  // The module that there is of a call that failed later stays.
+  const isShared = isFresh ? wantsShared : shared !== undefined;
+  const compiling = compileGiven(wasm, () => packaged(variant), isShared ? shareMemory : undefined);
+  const [module, state] = await Promise.all([compiling, parts.find("init", deferred, isShared)]);
+  // As by `initSync` in the meantime.
+  if (loaded) return;
+  parts.restore(state);
+  attach(await begun(module, isShared, n, (it) => initialise({ module_or_path: it })));
   await parts.instantiate();
   loaded = true;
 }
@@ -199,19 +241,90 @@ async function fetchParts(options: InitOptions): Promise<void> {
   await parts.instantiate();
 }
 
-/** Gives a new instance its parts. */
-function attach(exports: object): void {
+/** Whether the module or a part of it was compiled by whoever gives it: then its memory cannot be shared. */
+async function isCompiled(wasm: unknown, deferred: unknown): Promise<boolean> {
+  const given: unknown[] = typeof deferred === "object" ? Object.values(deferred ?? {}) : [];
+  return hasCompiled(await Promise.all([wasm, ...given]));
+}
+
+function hasCompiled(given: readonly unknown[]): boolean {
+  return given.some((it) => it instanceof WebAssembly.Module);
+}
+
+/** Makes an instance of a module with `make`; where there is one, of a call that failed later, it is made anew. */
+function begun<T>(module: WebAssembly.Module, isShared: boolean, n: number, make: (it: WebAssembly.Module) => T): T {
+  if (isFresh) shared = isShared ? module : undefined;
+  else renew();
+  numThreads = isShared ? n : 1;
+  glue.share_memory(isShared);
+  const instance = make(module);
+  isFresh = false;
+  return instance;
+}
+
+/** Makes the instance anew that there is. */
+function renew(): void {
+  threads?.end();
+  glue.__wbg_reset_state();
+  isBroken = false;
+  missing = undefined;
+}
+
+/** Gives a new instance its parts and its threads. */
+function attach(exports: { readonly memory: WebAssembly.Memory }): void {
   parts.attach(exports);
   glue.set_parts(parts);
+  if (shared === undefined) return;
+  const home = { module: shared, memory: exports.memory, stoppedAddress: glue.worker_stopped() };
+  threads = new Threads(
+    () => ({ ...home, parts: parts.state }),
+    (workers) => {
+      try {
+        glue.set_num_threads(Math.min(numThreads, 1 + workers));
+      } catch {
+        breakOff();
+      }
+    },
+  );
+  glue.set_threads(threads);
+  glue.set_num_threads(numThreads);
+}
+
+/** How many threads the engine's kernels use at most: `torch.get_num_threads()`. */
+export function getNumThreads(): number {
+  return call(() => glue.num_threads());
+}
+
+/**
+ * Sets how many threads the engine's kernels use at most: `torch.set_num_threads()`. Where the engine was loaded for one, as in pages, there is
+ * one. Results do not depend on it.
+ */
+export function setNumThreads(n: number): void {
+  checkNumThreads("setNumThreads", n);
+  requireWhole();
+  if (shared === undefined) return;
+  numThreads = n;
+  glue.set_num_threads(n);
+}
+
+function checkNumThreads(what: string, n: number): void {
+  if (isNumThreads(n)) return;
+  throw fxError("InvalidOption", `${what} expects a positive integer, ${MAX_THREADS} at most`, {
+    help: "one thread is the one that calls",
+  });
 }
 
 /** Where the package has the build. */
 function packaged(variant: Variant | undefined): URL {
   const chosen = variant ?? bestVariant();
   if (chosen === undefined) {
-    throw fxError("NotImplemented", "this host has no WebAssembly SIMD, which the engine needs", {
-      help: "use Node 20 or later, or a browser of 2023 or later",
-    });
+    throw fxError(
+      "NotImplemented",
+      "this host has no WebAssembly with SIMD and atomic instructions, which the engine needs",
+      {
+        help: "use Node 20 or later, or a browser of 2023 or later",
+      },
+    );
   }
   if (!Object.hasOwn(MODULES, chosen)) {
     throw fxError("InvalidOption", `the engine has no variant ${chosen}`, {
@@ -272,6 +385,7 @@ export function lostWithEngine(what: string, help: string): Error {
 function breakOff(): void {
   if (!isBroken) restarts += 1;
   isBroken = true;
+  threads?.end();
 }
 
 function stopped(cause: unknown): Error {

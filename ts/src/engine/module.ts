@@ -12,16 +12,20 @@ export type ModuleSource = string | URL | Response | BufferSource | WebAssembly.
 
 const HELP = "copy the .wasm files of the package beside your bundle, or say where they are: init({ wasm })";
 
+/** Changes the bytes of a module before it is compiled. */
+export type Change = (module: Bytes) => void;
+
 /** Compiles a source. Relative URLs are relative to the document. */
-export async function compileModule(source: ModuleSource): Promise<WebAssembly.Module> {
+export async function compileModule(source: ModuleSource, change?: Change): Promise<WebAssembly.Module> {
   if (source instanceof WebAssembly.Module) return source;
   if (typeof source === "string" || source instanceof URL) {
     const url = source.toString();
-    if (url.startsWith("file:")) return await compileBytes(await readFile(url), url);
-    return await compileResponse(await request(url));
+    if (url.startsWith("file:")) return await compileBytes(await readFile(url), url, change);
+    return await compileResponse(await request(url), change);
   }
-  if (source instanceof Response) return await compileResponse(source);
-  return await compileBytes(bytesOf(source), "the source");
+  if (source instanceof Response) return await compileResponse(source, change);
+  const bytes = bytesOf(source);
+  return await compileBytes(change === undefined ? bytes : bytes.slice(), "the source", change);
 }
 
 /** Where this file is, or the bundle that it is in. Not written in the call, which bundlers would take for a file of theirs. */
@@ -31,14 +35,14 @@ const HERE = String(import.meta.url);
  * Compiles a module of the package. Bundlers of servers name places for it that only a browser can ask for, and others leave the
  * file behind; then it is looked for beside the bundle, and where the program's folder has the package installed.
  */
-export async function compilePackaged(url: URL): Promise<WebAssembly.Module> {
+export async function compilePackaged(url: URL, change?: Change): Promise<WebAssembly.Module> {
   try {
-    return await compileModule(url);
+    return await compileModule(url, change);
   } catch (error) {
     const [, stem] = /((?:engine|runtime)-[a-z]+|gpu)[^/]*\.wasm$/.exec(String(url)) ?? [];
     for (const place of stem === undefined ? [] : otherPlaces(stem)) {
       try {
-        return await compileModule(place);
+        return await compileModule(place, change);
       } catch {
         // What is said is what went wrong at the place that the bundler knows.
       }
@@ -51,8 +55,9 @@ export async function compilePackaged(url: URL): Promise<WebAssembly.Module> {
 export async function compileGiven(
   given: ModuleSource | Promise<ModuleSource> | undefined,
   place: () => URL,
+  change?: Change,
 ): Promise<WebAssembly.Module> {
-  return given === undefined ? await compilePackaged(place()) : await compileModule(await given);
+  return given === undefined ? await compilePackaged(place(), change) : await compileModule(await given, change);
 }
 
 /** Where else a file of the package may be, whose name bundlers may have given a hash. */
@@ -99,18 +104,19 @@ async function request(url: string): Promise<Response> {
   }
 }
 
-async function compileResponse(response: Response): Promise<WebAssembly.Module> {
+async function compileResponse(response: Response, change: Change | undefined): Promise<WebAssembly.Module> {
   if (!response.ok) {
     throw fxError("Io", `the server answered ${response.status} for ${response.url}`, { help: HELP });
   }
   // Compiling while bytes arrive is possible only with the right type; servers often send another one.
   const type = response.headers.get("content-type") ?? "";
-  if (type.startsWith("application/wasm")) return await WebAssembly.compileStreaming(response);
-  return await compileBytes(new Uint8Array(await response.arrayBuffer()), response.url);
+  if (type.startsWith("application/wasm") && change === undefined) return await WebAssembly.compileStreaming(response);
+  return await compileBytes(new Uint8Array(await response.arrayBuffer()), response.url, change);
 }
 
-async function compileBytes(bytes: Bytes, from: string): Promise<WebAssembly.Module> {
+async function compileBytes(bytes: Bytes, from: string, change: Change | undefined): Promise<WebAssembly.Module> {
   checkMagic(bytes, from);
+  change?.(bytes);
   return await WebAssembly.compile(bytes);
 }
 

@@ -11,6 +11,7 @@ import { builtinModule } from "../base/builtinModule.ts";
 import type { Bytes } from "../base/bytes.ts";
 import { fxError } from "../base/errors.ts";
 import { checkNames } from "../base/given.ts";
+import { shareMemory } from "./memory.ts";
 import { bytesOf, checkMagic, compileGiven, compileModule, type ModuleSource, otherPlaces } from "./module.ts";
 
 /**
@@ -21,6 +22,13 @@ export type PartSources<Name extends string, Source = ModuleSource | Promise<Mod
   | "lazy"
   | "eager"
   | Readonly<Partial<Record<Name, Source>>>;
+
+/** What is known of parts. */
+export interface PartsState {
+  /** Whether they were compiled for shared memory. */
+  readonly isShared: boolean;
+  readonly known: readonly Known[];
+}
 
 /** A part: its name, the stem of its file, and where the package has it. */
 export type PackagedPart<Name extends string> = readonly [name: Name, stem: string, place: () => URL];
@@ -45,6 +53,8 @@ export class Parts<Name extends string> {
   /** The parts that the instance has. */
   readonly #present = new Set<number>();
   #exports: WebAssembly.ModuleImports = {};
+  /** Whether the module's memory is shared, which parts have to say too. */
+  #isShared = false;
 
   /** The first part is number 1 of the module. `onMissing` is told why a call is broken off. */
   constructor(owner: string, parts: readonly PackagedPart<Name>[], onMissing: (error: Error) => void) {
@@ -54,20 +64,44 @@ export class Parts<Name extends string> {
   }
 
   /** Takes what `caller` was given, and fetches what is to be there from the beginning. */
-  async begin(caller: string, sources: PartSources<Name> = "lazy"): Promise<void> {
+  async begin(caller: string, sources?: PartSources<Name>): Promise<void> {
+    this.restore(await this.find(caller, sources));
+  }
+
+  /** What becomes known of the parts by what `caller` was given, some of which is fetched. */
+  async find(caller: string, sources: PartSources<Name> = "lazy", isShared = this.#isShared): Promise<PartsState> {
     this.#check(caller, sources);
-    this.#known = await Promise.all(this.#parts.map((part) => found(part, sources)));
+    return { isShared, known: await Promise.all(this.#parts.map((part) => found(part, sources, isShared))) };
+  }
+
+  /** Takes what is known of the parts. */
+  restore({ isShared, known }: PartsState): void {
+    this.#isShared = isShared;
+    this.#known = known;
+  }
+
+  /** What is known of the parts, as a message can hold it. */
+  get state(): PartsState {
+    return {
+      isShared: this.#isShared,
+      known: this.#known.map(({ module, place, isGiven = false }) => ({ place, isGiven, ...(module && { module }) })),
+    };
   }
 
   /** Takes parts that are there. */
-  give(caller: string, sources: Readonly<Partial<Record<Name, BufferSource | WebAssembly.Module>>>): void {
+  give(
+    caller: string,
+    sources: Readonly<Partial<Record<Name, BufferSource | WebAssembly.Module>>>,
+    isShared = false,
+  ): void {
     this.#check(caller, sources);
+    this.#isShared = isShared;
     this.#known = this.#parts.map(([name, , place]) => {
       const source = sources[name];
       if (source === undefined) return { place: packagedPlace(place) };
       if (source instanceof WebAssembly.Module) return { module: source };
       checkMagic(bytesOf(source), `the part ${name}`);
-      return { module: new WebAssembly.Module(source) };
+      return { module: this.#compiled(isShared ? bytesOf(source).slice() : bytesOf(source)) };
     });
   }
 
@@ -112,7 +146,7 @@ export class Parts<Name extends string> {
 
   #instantiateNow(at: number): void {
     const known = this.#known[at] as Known;
-    const module = known.module ?? new WebAssembly.Module(this.#read(at));
+    const module = known.module ?? this.#compiled(this.#read(at));
     try {
       // Its functions take their places in the table of the module, so that nothing is to be kept.
       void new WebAssembly.Instance(module, { primary: this.#exports });
@@ -121,6 +155,11 @@ export class Parts<Name extends string> {
     }
     known.module = module;
     this.#present.add(at);
+  }
+
+  #compiled(bytes: Bytes): WebAssembly.Module {
+    if (this.#isShared) shareMemory(bytes);
+    return new WebAssembly.Module(bytes);
   }
 
   #otherBuild(at: number, cause: unknown): Error {
@@ -158,14 +197,25 @@ export class Parts<Name extends string> {
 async function found<Name extends string>(
   [name, stem, place]: PackagedPart<Name>,
   sources: PartSources<Name>,
+  isShared: boolean,
 ): Promise<Known> {
   const given = typeof sources === "string" ? undefined : await sources[name];
+  const change = isShared ? shareMemory : undefined;
   if (given !== undefined && typeof given !== "string" && !(given instanceof URL)) {
-    return { module: await compileModule(given) };
+    if (isShared && given instanceof WebAssembly.Module) {
+      throw fxError(
+        "InvalidOption",
+        `the part ${name} is compiled already, which does not fit an engine with threads`,
+        {
+          help: "give its bytes or say where it is, or load the engine with `threads: 1`",
+        },
+      );
+    }
+    return { module: await compileModule(given, change) };
   }
   const isGiven = given !== undefined;
   const url = isGiven ? absolute(given) : packagedPlace(place);
-  const fetched = (): Promise<WebAssembly.Module> => compileGiven(isGiven ? url : undefined, place);
+  const fetched = (): Promise<WebAssembly.Module> => compileGiven(isGiven ? url : undefined, place, change);
   if (sources === "eager") return { module: await fetched() };
   const places = isGiven ? [url] : [url, ...otherPlaces(stem)];
   if (url === undefined || places.some((it) => isReadable(String(it)))) return { place: url, isGiven };

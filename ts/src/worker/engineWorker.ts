@@ -54,6 +54,8 @@ export interface EngineWorkerOptions {
   readonly wasm?: ModuleSource;
   /** When the rest of the engine is fetched: as `init` takes it. */
   readonly parts?: PartSources<PartName>;
+  /** How many threads kernels use at most: as `init` takes it. */
+  readonly threads?: number;
 }
 
 /** The engine in a worker of its own. */
@@ -65,7 +67,7 @@ export class EngineWorker implements Disposable {
   #started: Promise<Running> | undefined;
 
   constructor(options: EngineWorkerOptions = {}) {
-    checkOptions("EngineWorker", options, ["wasm", "parts"]);
+    checkOptions("EngineWorker", options, ["wasm", "parts", "threads"]);
     this.#options = options;
   }
 
@@ -107,15 +109,20 @@ export class EngineWorker implements Disposable {
 
   /** @internal The worker that runs, which is started where there is none. */
   async running(): Promise<Running> {
-    const { wasm, parts = "lazy" } = this.#options;
+    const { wasm, parts = "lazy", threads } = this.#options;
     // A response can be read once, and every worker is sent what it said.
     if (wasm !== undefined) this.#wasm ??= sentWasm(wasm);
     this.#parts ??= sentParts(parts);
     const [sentModule, sentDeferred] = await Promise.all([this.#wasm, this.#parts]);
     if (this.#running?.isOver !== false) {
       const running = new Running();
+      const options = {
+        parts: sentDeferred,
+        ...(sentModule === undefined ? {} : { wasm: sentModule }),
+        ...(threads === undefined ? {} : { threads }),
+      };
       this.#running = running;
-      this.#started = running.ask({ do: "init", wasm: sentModule, parts: sentDeferred }).then(
+      this.#started = running.ask({ do: "init", options }).then(
         () => running,
         (error: unknown) => {
           // A worker without an engine is of no use to the next call.

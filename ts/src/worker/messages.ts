@@ -28,6 +28,13 @@ export type SentWasm = string | BufferSource | WebAssembly.Module;
 /** The engine's parts, in the same way. */
 export type SentParts = PartSources<PartName, SentWasm>;
 
+/** What a message can hold of the options of `init`. */
+export interface SentInit {
+  readonly wasm?: SentWasm;
+  readonly parts: SentParts;
+  readonly threads?: number;
+}
+
 /** What a run gave. */
 export interface RunResult {
   readonly value: Packed;
@@ -39,7 +46,7 @@ export interface RunResult {
 
 /** What the worker is asked to do. `id` is that of the answer. */
 export type Request =
-  | { readonly do: "init"; readonly id: number; readonly wasm: SentWasm | undefined; readonly parts: SentParts }
+  | { readonly do: "init"; readonly id: number; readonly options: SentInit }
   | {
       readonly do: "load";
       readonly id: number;

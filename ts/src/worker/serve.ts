@@ -5,6 +5,7 @@
  */
 import { fxError } from "../base/errors.ts";
 import { init, isStopped } from "../engine/engine.ts";
+import { startThreadsBy } from "../engine/threads.ts";
 import { loadModule } from "../export/loadModule.ts";
 import { mayWrite, type ProgramModule, stateOfModule } from "../export/programModule.ts";
 import { type Tensor, tensorBytes } from "../tensor/tensor.ts";
@@ -17,6 +18,20 @@ interface Model {
   /** The buffers that runs may change, as they are before the first; none once it is known that they were changed. */
   before: readonly (readonly [name: string, bytes: Uint8Array])[];
   hasChanged: boolean;
+}
+
+if (typeof Worker !== "undefined") {
+  // Bundlers recognise this form, and build what it names.
+  startThreadsBy((onError) => {
+    const name = "tracefx thread";
+    const thread = new Worker(new URL("../engine/thread.js", import.meta.url), { type: "module", name });
+    thread.addEventListener("error", (event) => {
+      // It is no error of this worker, which goes on alone.
+      event.preventDefault();
+      onError();
+    });
+    return thread;
+  });
 }
 
 const port = ownPort<Answer, Request>();
@@ -38,7 +53,7 @@ async function answer(request: Request, transfers: ArrayBuffer[]): Promise<numbe
     port.send({ id: request.id, is: "progress", done, total });
   switch (request.do) {
     case "init":
-      await init({ parts: request.parts, ...(request.wasm === undefined ? {} : { wasm: request.wasm }) });
+      await init(request.options);
       return undefined;
     case "load": {
       const stop = new AbortController();

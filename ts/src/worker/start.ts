@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Worker as NodeWorker } from "node:worker_threads";
 import { builtinModule } from "../base/builtinModule.ts";
 import { type Port, type Poster, sender } from "./port.ts";
 
@@ -37,12 +38,9 @@ export function startWorker<Sent, Received>(): WorkerPort<Sent, Received> {
       hold: (isHeld) => (worker as Worker & Held)[isHeld ? "ref" : "unref"]?.(),
     };
   }
-  const threads = builtinModule("node:worker_threads");
   // Not in that form: what bundlers of pages make of it would be of no use here.
   const here = import.meta.url;
-  // What `--eval` needs is refused by workers that are files.
-  const execArgv = process.execArgv.filter((it) => !it.startsWith("--input-type"));
-  const worker = new threads.Worker(new URL("./serve.js", here), { name: "tracefx", execArgv });
+  const worker = workerOfNode(new URL("./serve.js", here));
   return {
     send: sender(worker as Poster),
     receive: (take) => worker.on("message", (data: Received) => take(data)),
@@ -54,4 +52,18 @@ export function startWorker<Sent, Received>(): WorkerPort<Sent, Received> {
     terminate: () => void worker.terminate(),
     hold: (isHeld) => worker[isHeld ? "ref" : "unref"](),
   };
+}
+
+/** A worker of Node that runs a file. */
+function workerOfNode(file: URL): NodeWorker {
+  const threads = builtinModule("node:worker_threads");
+  const name = "tracefx";
+  // What `--eval` needs is refused by workers that are files. Options of V8 are taken over, but refused where they are said.
+  const said = process.execArgv.filter((it) => !it.startsWith("--input-type"));
+  if (said.length === process.execArgv.length) return new threads.Worker(file, { name });
+  try {
+    return new threads.Worker(file, { name, execArgv: said });
+  } catch {
+    return new threads.Worker(file, { name, execArgv: [] });
+  }
 }

@@ -14,12 +14,14 @@
 mod callees;
 mod encoding;
 mod instrument;
+mod memory;
 mod source;
 mod split;
 
 pub use callees::{with_roots, with_small_callees};
 pub use encoding::NoFunction;
 pub use instrument::{FLAG, instrument};
+pub use memory::with_unshared_memory;
 pub use split::{LOADER, PRIMARY, Parts, split};
 
 /// Why a module cannot be split.

@@ -5,9 +5,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::process::ExitCode;
-use wasm_split::{instrument, split, with_roots, with_small_callees};
+use wasm_split::{Refusal, instrument, split, with_roots, with_small_callees, with_unshared_memory};
 
-const USAGE: &str = "usage: wasm-split instrument IN.wasm OUT.wasm
+const USAGE: &str = "usage: wasm-split unshare IN.wasm OUT.wasm
+       wasm-split instrument IN.wasm OUT.wasm
        wasm-split split IN.wasm [PART.wasm CALLED]... LAST.wasm
 
 CALLED is a file of the numbers of functions, separated by spaces or lines: those that no part before has are in this one, and
@@ -17,7 +18,8 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args.as_slice() {
-        ["instrument", from, to] => instrumented(from, to),
+        ["unshare", from, to] => changed(from, to, with_unshared_memory),
+        ["instrument", from, to] => changed(from, to, instrument),
         ["split", from, parts @ .., last] if !parts.is_empty() && parts.len() % 2 == 0 => parted(from, parts, last),
         _ => Err(USAGE.to_owned()),
     };
@@ -30,8 +32,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn instrumented(from: &str, to: &str) -> Result<(), String> {
-    write(to, &instrument(&read(from)?).map_err(|e| e.to_string())?)
+fn changed(from: &str, to: &str, change: impl Fn(&[u8]) -> Result<Vec<u8>, Refusal>) -> Result<(), String> {
+    write(to, &change(&read(from)?).map_err(|e| e.to_string())?)
 }
 
 fn parted(from: &str, parts: &[&str], last: &str) -> Result<(), String> {

@@ -35,6 +35,7 @@ pub(crate) struct Source<'a> {
     /// The signatures of the functions that are defined.
     defined: Vec<u32>,
     pub(crate) tables: Vec<TableType>,
+    /// Those that are imported, then those that are defined.
     pub(crate) memories: Vec<MemoryType>,
     pub(crate) tags: Vec<TagType>,
     pub(crate) globals: Vec<Global<'a>>,
@@ -94,13 +95,16 @@ impl<'a> Source<'a> {
                 _ => return Err(Refusal::Unsupported("a section")),
             }
         }
+        let mut memories = Vec::new();
         for import in &res.imports {
             match import.ty {
                 TypeRef::Func(signature) => res.imported.push(signature),
                 TypeRef::Tag(_) => {}
-                _ => return Err(Refusal::Unsupported("an import that is no function and no tag")),
+                TypeRef::Memory(memory) => memories.push(memory),
+                _ => return Err(Refusal::Unsupported("an import that is no function, no memory and no tag")),
             }
         }
+        res.memories.splice(0..0, memories);
         Ok(res)
     }
 

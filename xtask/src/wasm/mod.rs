@@ -20,7 +20,19 @@ use toolchain::Toolchain;
 pub(crate) const FOLDER: &str = "ts/wasm";
 
 /// Target features of every variant: what each browser and Node version that we support has.
-const BASELINE: &str = "+simd128,+bulk-memory,+mutable-globals,+sign-ext,+nontrapping-fptoint";
+const BASELINE: &str = "+simd128,+bulk-memory,+mutable-globals,+sign-ext,+nontrapping-fptoint,+atomics";
+
+/// What the linker is told of memory: it is the host's, which may share it among threads, and 4 GiB at most. The rest is what
+/// wasm-bindgen makes threads of.
+const SHARED_MEMORY: &[&str] = &[
+    "--shared-memory",
+    "--import-memory",
+    "--max-memory=4294967296",
+    "--export=__wasm_init_tls",
+    "--export=__tls_size",
+    "--export=__tls_align",
+    "--export=__tls_base",
+];
 
 /// One build of the engine.
 struct Variant {
@@ -34,6 +46,12 @@ struct Variant {
     glue: &'static str,
     /// Target features beyond the baseline.
     features: &'static [&'static str],
+}
+
+/// The commands that change modules.
+struct Tools {
+    bindgen: PathBuf,
+    split: PathBuf,
 }
 
 /// The files of the package by name.
@@ -60,13 +78,16 @@ pub(crate) fn build(root: &Path, only: Option<&str>) -> Outcome {
     }
     let toolchain = Toolchain::find()?;
     println!("wasm: building with {}", toolchain.name());
-    let bindgen = tool(root, ["--manifest-path", "xtask/bindgen/Cargo.toml"], "tracefx-bindgen")?;
+    let tools = Tools {
+        bindgen: tool(root, ["--manifest-path", "xtask/bindgen/Cargo.toml"], "tracefx-bindgen")?,
+        split: tool(root, ["--package", "wasm-split"], "wasm-split")?,
+    };
     let mut files = Files::new();
     for variant in &chosen {
         let module = compile(root, &toolchain, variant)?;
-        package(root, &bindgen, variant, &module, only.is_none(), &mut files)?;
+        package(root, &tools, variant, &module, only.is_none(), &mut files)?;
     }
-    split::split(root, &mut files)?;
+    split::split(root, &tools.split, &mut files)?;
     for (name, bytes) in &files {
         println!("wasm: {FOLDER}/{name}, {} bytes", bytes.len());
     }
@@ -106,6 +127,7 @@ fn flags(toolchain: &Toolchain, variant: &Variant) -> OsString {
     // Newer compilers encode exceptions in a way that Node before 24 and Safari before 18.4 do not know.
     let mut flags: Vec<OsString> = vec!["-Cpanic=unwind".into(), "-Cllvm-args=-wasm-use-legacy-eh=true".into()];
     flags.push(format!("-Ctarget-feature={}", features.join(",")).into());
+    flags.extend(SHARED_MEMORY.iter().map(|it| format!("-Clink-arg={it}").into()));
     if let Some(linker) = toolchain.linker() {
         flags.push(concat(["-Clinker=".as_ref(), linker.as_os_str()]));
     }
@@ -127,17 +149,10 @@ fn concat<const N: usize>(parts: [&OsStr; N]) -> OsString {
 
 /// Adds a variant's optimised module and its glue to the files of the package. Splitting, if it follows, goes by the names of functions, and leaves
 /// them out.
-fn package(
-    root: &Path,
-    bindgen: &Path,
-    variant: &Variant,
-    module: &Path,
-    is_split: bool,
-    files: &mut Files,
-) -> Outcome {
+fn package(root: &Path, tools: &Tools, variant: &Variant, module: &Path, is_split: bool, files: &mut Files) -> Outcome {
     let staging = root.join("target/wasm/staging").join(variant.name);
     fs::create_dir_all(&staging).map_err(|e| format!("cannot create {}: {e}", staging.display()))?;
-    run(Command::new(bindgen).arg(module).arg(&staging).arg(variant.glue))?;
+    run(Command::new(&tools.bindgen).arg(module).arg(&staging).arg(variant.glue))?;
 
     let optimiser = root.join("node_modules/binaryen/bin/wasm-opt");
     if !optimiser.exists() {
@@ -148,11 +163,14 @@ fn package(
     let (raw, optimised) = (staging.join(format!("{}_bg.wasm", variant.glue)), staging.join("optimised.wasm"));
     let names = (is_split && split::is_split(variant.file)).then_some("-g");
     run(Command::new("node").arg(optimiser).arg("-O1").args(names).arg(raw).arg("-o").arg(&optimised))?;
-    files.insert(variant.file.to_owned(), read(&optimised)?);
+    // In the package memory is not shared, as most pages can share none. Who has threads changes that (`ts/src/engine/memory.ts`).
+    let unshared = staging.join("unshared.wasm");
+    run(Command::new(&tools.split).arg("unshare").arg(&optimised).arg(&unshared))?;
+    files.insert(variant.file.to_owned(), read(&unshared)?);
 
     for extension in ["js", "d.ts"] {
         let name = format!("{}.{extension}", variant.glue);
-        let text = read(&staging.join(&name))?;
+        let text = with_either_memory(extension, &read(&staging.join(&name))?)?;
         if files.get(&name).is_some_and(|it| *it != text) {
             return Err(format!("{name} of the variant {} is not that of the variants before it", variant.name));
         }
@@ -160,6 +178,33 @@ fn package(
     }
     Ok(())
 }
+
+/// The glue, or its types, with a function that says whether memory is shared, which it is not by default.
+fn with_either_memory(extension: &str, glue: &[u8]) -> Result<Vec<u8>, String> {
+    const SHARED: &str = "shared:true";
+    let text = std::str::from_utf8(glue).map_err(|e| format!("glue that is no text: {e}"))?;
+    let (text, more) = match (extension, text.matches(SHARED).count()) {
+        ("js", 1) => (text.replace(SHARED, "shared:memory_is_shared"), SHARE_MEMORY),
+        ("d.ts", 0) => (text.to_owned(), SHARE_MEMORY_TYPE),
+        (_, n) => return Err(format!("glue ({extension}) that makes shared memory in {n} places")),
+    };
+    Ok((text + more).into_bytes())
+}
+
+const SHARE_MEMORY: &str = "
+let memory_is_shared = false;
+
+export function share_memory(is_shared) {
+    memory_is_shared = is_shared;
+}
+";
+
+const SHARE_MEMORY_TYPE: &str = "
+/**
+ * Says whether the memory of instances that are made from now on is shared among threads.
+ */
+export function share_memory(is_shared: boolean): void;
+";
 
 /// Makes a folder hold exactly these files.
 fn install(folder: &Path, files: &Files) -> Outcome {

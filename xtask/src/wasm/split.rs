@@ -1,7 +1,7 @@
 //! Takes out of the modules what is rarely called, so that a page downloads less: a workload runs on modules that tell which functions it
 //! called, and the others become parts that the host fetches when one is called (`xtask/split`).
 
-use super::{FOLDER, Files, install, read, run, tool};
+use super::{FOLDER, Files, install, read, run};
 use crate::Outcome;
 use std::path::Path;
 use std::process::Command;
@@ -34,23 +34,23 @@ pub(super) fn is_split(file: &str) -> bool {
 }
 
 /// Splits those of the files that are modules with parts. It takes all of them, for the workload runs on all.
-pub(super) fn split(root: &Path, files: &mut Files) -> Outcome {
+pub(super) fn split(root: &Path, tool: &Path, files: &mut Files) -> Outcome {
     if MODULES.iter().any(|it| !files.contains_key(it.file)) {
         return Ok(());
     }
-    let (tool, staging) = (tool(root, ["--package", "wasm-split"], "wasm-split")?, root.join("target/wasm/staging"));
+    let staging = root.join("target/wasm/staging");
     // The workload is bundled with the glue, and runs on the same modules but for what they tell.
     install(&root.join(FOLDER), files)?;
     let telling = |file: &str| staging.join(format!("telling-{file}"));
     for module in MODULES {
-        run(Command::new(&tool).arg("instrument").arg(root.join(FOLDER).join(module.file)).arg(telling(module.file)))?;
+        run(Command::new(tool).arg("instrument").arg(root.join(FOLDER).join(module.file)).arg(telling(module.file)))?;
     }
     let mut profile = Command::new("node");
     profile.arg(PROFILE).args(MODULES.iter().map(|it| telling(it.file))).arg(&staging);
     run(profile.current_dir(root))?;
 
     for module in MODULES {
-        let mut command = Command::new(&tool);
+        let mut command = Command::new(tool);
         command.arg("split").arg(root.join(FOLDER).join(module.file));
         let parts = std::iter::once((module.file, Some(module.called))).chain(module.parts.iter().copied());
         for (file, called) in parts.clone() {

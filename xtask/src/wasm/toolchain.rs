@@ -1,6 +1,6 @@
 //! Finds a Rust toolchain that can build the standard library for WebAssembly.
 //!
-//! The engine is built with unwinding panics (and one day with threads), for which no standard library is shipped in
+//! The engine is built with unwinding panics and atomic instructions, for which no standard library is shipped in
 //! compiled form. Building it takes its sources and a compiler that admits unstable flags.
 
 use std::path::{Path, PathBuf};

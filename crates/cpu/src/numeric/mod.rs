@@ -18,5 +18,4 @@ pub(crate) mod scratch;
 pub(crate) mod strided;
 pub(crate) mod strided_copy;
 pub(crate) mod strided_iter;
-#[cfg(not(target_family = "wasm"))]
 pub(crate) mod thread_pool;

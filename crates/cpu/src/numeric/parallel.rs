@@ -1,11 +1,9 @@
-//! Work in parts that may run at the same time: on the threads of the pool natively, one after the other in WebAssembly
-//! without threads. Kernels cannot tell which.
+//! Work in parts that may run at the same time, on the threads of the pool. Kernels cannot tell whether they do.
 //!
 //! Who calls decides what the parts are: from the sizes alone, or from [`n_threads`] too where the bits of a result are the same
 //! whatever the parts are. So no result depends on the number of threads, and work that is too small to share is one part, which costs no more than a call. A body must not ask for a storage's guard:
 //! it works on slices that its caller has.
 
-#[cfg(not(target_family = "wasm"))]
 use crate::numeric::thread_pool;
 use std::sync::OnceLock;
 use tracefx_core::allocate::{collected, try_collected};
@@ -53,7 +51,7 @@ fn note(result: Result<()>, problem: &OnceLock<Diagnostic>) {
 
 /// Calls `body` for every number below `n`.
 pub(crate) fn for_each(n: usize, body: impl Fn(usize) + Sync + Send) {
-    share(n, &body);
+    thread_pool::parallel_for(n, &body);
 }
 
 /// Calls `body` with the place of each part of `items` and the part; parts have `len` elements, the last one perhaps
@@ -62,29 +60,12 @@ pub(crate) fn for_each(n: usize, body: impl Fn(usize) + Sync + Send) {
 /// # Panics
 /// When `len` is zero.
 pub(crate) fn parts_mut<T: Send>(items: &mut [T], len: usize, body: impl Fn(usize, &mut [T]) + Sync + Send) {
-    share_parts(items, len, &body);
-}
-
-fn share(n: usize, body: &(dyn Fn(usize) + Sync + Send)) {
-    #[cfg(not(target_family = "wasm"))]
-    thread_pool::share(n, body);
-    #[cfg(target_family = "wasm")]
-    (0..n).for_each(body);
-}
-
-fn share_parts<T: Send>(items: &mut [T], len: usize, body: &(dyn Fn(usize, &mut [T]) + Sync + Send)) {
-    #[cfg(not(target_family = "wasm"))]
-    thread_pool::share_parts(items, len, body);
-    #[cfg(target_family = "wasm")]
-    items.chunks_mut(len).enumerate().for_each(|(at, part)| body(at * len, part));
+    thread_pool::share_parts(items, len, &body);
 }
 
 /// How many parts run at the same time: for who gives the same bits whatever the parts are.
 pub(crate) fn n_threads() -> usize {
-    #[cfg(not(target_family = "wasm"))]
-    return thread_pool::get_num_threads();
-    #[cfg(target_family = "wasm")]
-    1
+    thread_pool::get_num_threads()
 }
 
 /// The elements of a part of about [`GRAIN`] elements that ends where a row ends.

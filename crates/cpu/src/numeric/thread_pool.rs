@@ -3,15 +3,20 @@
 //! Who has work opens it for the others and takes parts of it himself, so that it is done even where nobody has time; workers without
 //! work look for some before they sleep. Steps of a plan follow each other within microseconds, and to wake a thread takes longer than
 //! most steps do. A process that forks has no workers in the child, whose work is done by who has it.
+//!
+//! WebAssembly starts no threads by itself: a host that has some says how ([`start_workers_by`]), and each of them calls
+//! [`run_worker`]. Until a host does, there is one.
 
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+#[cfg(not(target_family = "wasm"))]
+use std::time::Instant;
 use tracefx_core::{Code, Diagnostic, Result};
 
 /// So many jobs can be open at a time. Who finds no room does his work alone.
@@ -32,7 +37,14 @@ const N_SPINS: usize = 1_000;
 /// The environment variable that says how many threads there are, where [`set_num_threads`] does not.
 const VARIABLE: &str = "TRACEFX_NUM_THREADS";
 
+/// As [`SPIN_TIME`], in looks, where there is no clock.
+#[cfg(target_family = "wasm")]
+const N_LOOKS_AWAKE: usize = 100_000;
+
 static POOL: ThreadPool = ThreadPool::new();
+
+/// Not zero once a worker has stopped in the middle of something.
+static STOPPED: AtomicU32 = AtomicU32::new(0);
 
 /// The number of threads of the process; zero before it is asked for.
 static NUM_THREADS: AtomicUsize = AtomicUsize::new(0);
@@ -40,6 +52,8 @@ static NUM_THREADS: AtomicUsize = AtomicUsize::new(0);
 thread_local! {
     /// The number of threads for what this one calls; zero where that of the process holds.
     static OWN_NUM_THREADS: Cell<usize> = const { Cell::new(0) };
+    /// Whether this thread is a worker.
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
 /// How many threads a kernel uses, as `torch.get_num_threads`: what [`set_num_threads`] or [`with_num_threads`] said, else the environment
@@ -94,11 +108,44 @@ pub fn with_num_threads<R>(n: usize, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Calls `body` for every number below `n`, on several threads.
+/// Says what starts the workers of kernels where the system does not: it is given the number of a worker, has a thread of the host call
+/// [`run_worker`] with it, sooner or later, and says whether it will. Only the first call of a process counts.
+pub fn start_workers_by(start: fn(usize) -> bool) {
+    // The other one is as good.
+    let _ = POOL.start.set(start);
+}
+
+/// What a worker does that was started by [`start_workers_by`]: it does not return.
+pub fn run_worker(worker: usize) {
+    POOL.run_worker(worker);
+}
+
+/// A number that a host sets to one when a worker has stopped, as by a trap, and can be waited for no more. Who has work for workers then
+/// stops too.
+pub fn worker_stopped() -> &'static AtomicU32 {
+    &STOPPED
+}
+
+/// Stops where a worker has, which may be waited for in vain.
+fn stop_with_workers() {
+    if STOPPED.load(Ordering::Relaxed) != 0 {
+        std::process::abort();
+    }
+}
+
+/// Calls `body` for every number below `n`, on the threads of kernels, and returns when all calls have: `at::parallel_for`. Who calls
+/// does what the other threads have no time for.
+///
+/// ```
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+/// let sum = AtomicUsize::new(0);
+/// tracefx_cpu::parallel_for(100, &|it| _ = sum.fetch_add(it, Ordering::Relaxed));
+/// assert_eq!(sum.into_inner(), 4950);
+/// ```
 ///
 /// # Panics
 /// As the body does.
-pub(super) fn share(n: usize, body: &(dyn Fn(usize) + Sync)) {
+pub fn parallel_for(n: usize, body: &(dyn Fn(usize) + Sync)) {
     POOL.share(n, body);
 }
 
@@ -117,7 +164,7 @@ pub(super) fn share_parts<T: Send>(items: &mut [T], len: usize, body: &(dyn Fn(u
         }
     }
     let (n_items, start) = (items.len(), Start(items.as_mut_ptr()));
-    share(n_items.div_ceil(len), &|part| {
+    parallel_for(n_items.div_ceil(len), &|part| {
         let at = part * len;
         let n = len.min(n_items - at);
         // SAFETY: The part lies within `items`, which is borrowed until all are done, and each part comes once.
@@ -138,6 +185,8 @@ struct ThreadPool {
     is_full: AtomicBool,
     idle_lock: Mutex<()>,
     wake: Condvar,
+    /// What starts workers instead of the system.
+    start: OnceLock<fn(usize) -> bool>,
 }
 
 /// Work in parts.
@@ -153,6 +202,8 @@ struct Job<'a> {
     n_inner_threads: usize,
     /// What helpers panicked with.
     panics: Mutex<Vec<Box<dyn Any + Send>>>,
+    /// How many parts were done by who has done with the job.
+    n_done: AtomicUsize,
 }
 
 /// Helpers have a reference to it.
@@ -177,13 +228,14 @@ impl<'a> Job<'a> {
             most_helpers: (n_threads - 1).min(n - 1),
             n_inner_threads: n_threads / n_threads.min(n),
             panics: Mutex::default(),
+            n_done: AtomicUsize::new(0),
         }
     }
 
     /// Does parts until all are begun, those of this range first: neighbours are written by one thread, and of the next job like this one
     /// the same parts. Gives whether there were any.
     fn work(&self, first: usize) -> bool {
-        let mut any = false;
+        let mut n_done = 0;
         let mut work = || {
             for range in (0..self.n_ranges).map(|it| (first + it) % self.n_ranges) {
                 let (CachePadded(next), end) = (&self.next[range], start(range + 1, self.n, self.n_ranges));
@@ -193,12 +245,13 @@ impl<'a> Job<'a> {
                         break;
                     }
                     (self.body)(at);
-                    any = true;
+                    n_done += 1;
                 }
             }
         };
         with_num_threads(self.n_inner_threads, &mut work);
-        any
+        self.n_done.fetch_add(n_done, Ordering::Relaxed);
+        n_done > 0
     }
 
     /// As [`Job::work`], on a worker, which goes on after a panic. The first range is the owner's.
@@ -245,6 +298,7 @@ impl Slot {
                 slot.job.store(ptr::null_mut(), Ordering::SeqCst);
                 let mut backoff = Backoff::new();
                 while slot.helpers.load(Ordering::SeqCst) > 0 {
+                    stop_with_workers();
                     if !backoff.goes_on() {
                         thread::sleep(SPIN_TIME / 4);
                     }
@@ -279,12 +333,17 @@ impl Slot {
 /// A thread that waits for others, awake.
 struct Backoff {
     n_looks: usize,
+    #[cfg(not(target_family = "wasm"))]
     since: Instant,
 }
 
 impl Backoff {
     fn new() -> Self {
-        Backoff { n_looks: 0, since: Instant::now() }
+        Backoff {
+            n_looks: 0,
+            #[cfg(not(target_family = "wasm"))]
+            since: Instant::now(),
+        }
     }
 
     /// Lets a moment pass. Gives whether waiting awake is still worth it.
@@ -294,8 +353,15 @@ impl Backoff {
             std::hint::spin_loop();
             return true;
         }
-        thread::yield_now();
-        self.since.elapsed() < SPIN_TIME
+        #[cfg(not(target_family = "wasm"))]
+        {
+            thread::yield_now();
+            self.since.elapsed() < SPIN_TIME
+        }
+        #[cfg(target_family = "wasm")]
+        {
+            self.n_looks < N_LOOKS_AWAKE
+        }
     }
 }
 
@@ -310,6 +376,7 @@ impl ThreadPool {
             is_full: AtomicBool::new(false),
             idle_lock: Mutex::new(()),
             wake: Condvar::new(),
+            start: OnceLock::new(),
         }
     }
 
@@ -318,6 +385,7 @@ impl ThreadPool {
         if n < 2 || n_threads < 2 {
             return (0..n).for_each(body);
         }
+        stop_with_workers();
         let job = Job::new(n, body, n_threads);
         self.grow(job.most_helpers);
         let Some(slot) = self.slots.iter().find(|it| it.take()) else { return (0..n).for_each(body) };
@@ -328,15 +396,30 @@ impl ThreadPool {
         if let Some(panic) = job.panics.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().next() {
             resume_unwind(panic);
         }
+        // An exception of the host goes through frames without a trace, and its thread is lost.
+        if job.n_done.into_inner() != n {
+            STOPPED.store(1, Ordering::Relaxed);
+            stop_with_workers();
+        }
     }
 
-    /// Starts workers until there are so many, or the system refuses one.
+    /// Starts workers until there are so many, or the system refuses one. Where a host starts them it is not asked by a worker, which it does
+    /// not know.
     fn grow(&'static self, n: usize) {
+        if IS_WORKER.get() && self.start.get().is_some() {
+            return;
+        }
         let n = n.min(MAX_WORKERS);
         while self.n_workers.load(Ordering::Relaxed) < n && !self.is_full.load(Ordering::Relaxed) {
             let worker = self.n_workers.fetch_add(1, Ordering::Relaxed);
-            let name = format!("tracefx-{worker}");
-            if thread::Builder::new().name(name).spawn(move || self.run_worker(worker)).is_err() {
+            let is_started = match self.start.get() {
+                Some(start) => start(worker),
+                None => {
+                    let name = format!("tracefx-{worker}");
+                    thread::Builder::new().name(name).spawn(move || self.run_worker(worker)).is_ok()
+                }
+            };
+            if !is_started {
                 self.n_workers.fetch_sub(1, Ordering::Relaxed);
                 self.is_full.store(true, Ordering::Relaxed);
             }
@@ -355,6 +438,7 @@ impl ThreadPool {
     }
 
     fn run_worker(&self, worker: usize) {
+        IS_WORKER.set(true);
         self.searching.fetch_add(1, Ordering::SeqCst);
         loop {
             // A job that wants no more helpers is no reason to stay awake.
@@ -518,6 +602,39 @@ mod tests {
         let done = AtomicUsize::new(0);
         with_num_threads(3, || pool.share(64, &|_| _ = done.fetch_add(1, Ordering::Relaxed)));
         assert_eq!(done.into_inner(), 64);
+    }
+
+    #[test]
+    fn what_starts_workers_may_start_none_or_start_them_later() {
+        for start in [|_| false, |_| true] as [fn(usize) -> bool; 2] {
+            let (pool, done) = (pool(), AtomicUsize::new(0));
+            pool.start.set(start).unwrap();
+            with_num_threads(4, || pool.share(64, &|_| _ = done.fetch_add(1, Ordering::Relaxed)));
+            assert_eq!(done.into_inner(), 64);
+            assert_eq!(pool.is_full.load(Ordering::Relaxed), !start(0));
+            thread::spawn(|| pool.run_worker(0));
+            meet(pool);
+        }
+    }
+
+    #[test]
+    fn workers_of_a_host_ask_for_no_others() {
+        static ASKED: Mutex<Vec<bool>> = Mutex::new(Vec::new());
+        fn start(worker: usize) -> bool {
+            ASKED.lock().unwrap().push(IS_WORKER.get());
+            worker == 0
+        }
+        let (pool, barrier) = (pool(), std::sync::Barrier::new(2));
+        pool.start.set(start).unwrap();
+        thread::spawn(|| pool.run_worker(0));
+        let share_in_turn = |_| {
+            barrier.wait();
+            if IS_WORKER.get() {
+                with_num_threads(8, || pool.share(8, &|_| {}));
+            }
+        };
+        with_num_threads(2, || pool.share(2, &share_in_turn));
+        assert_eq!((&**ASKED.lock().unwrap(), pool.is_full.load(Ordering::Relaxed)), (&[false][..], false));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! What a module is split into is valid, and fits together.
 
 use std::collections::BTreeMap;
-use wasm_split::{FLAG, LOADER, PRIMARY, Parts, Refusal, instrument, split, with_roots, with_small_callees};
+use wasm_split::{
+    FLAG, LOADER, PRIMARY, Parts, Refusal, instrument, split, with_roots, with_small_callees, with_unshared_memory,
+};
 use wasmparser::{Export, ExternalKind, Import, Operator, Parser, Payload, TypeRef, Validator, WasmFeatures};
 
 /// Functions that call each other, through a table, with vectors and with several results, and throw; number 0 is the loader.
@@ -9,7 +11,8 @@ const MODULE: &str = r#"(module
   (type $unary (func (param i32) (result i32)))
   (import "js" "log" (func $log (param i32)))
   (import "js" "tag" (tag $thrown (param i32)))
-  (memory (export "memory") 1)
+  (import "js" "memory" (memory 1 2))
+  (export "memory" (memory 0))
   (table 4 4 funcref)
   (table $references 2 externref)
   (tag $own (param i64))
@@ -196,6 +199,24 @@ fn an_instrumented_module_has_a_flag_for_each_function() {
 }
 
 #[test]
+fn unshared_memory_stands_where_memory_was_shared() {
+    let of = |memory: &str| {
+        let text = format!(
+            r#"(module (import "a" "log" (func $log)) (import "a" "memory" (memory {memory})) (import "a" "t" (tag))
+              (func $named (export "f") (drop (i32.atomic.rmw.add (i32.const 0) (i32.const 1))) (call $log)))"#
+        );
+        wat::parse_str(text).expect("the text is a module")
+    };
+    let own = with_unshared_memory(&of("1 2 shared")).expect("its memory is shared");
+    validate(&own);
+    assert!(own == of("1 2"), "names and all else stay");
+    assert!(matches!(with_unshared_memory(&of("1 2")), Err(Refusal::Unsupported("no shared memory that it imports"))));
+    assert!(matches!(with_unshared_memory(&module()), Err(Refusal::Unsupported(_))));
+    let truncated = &own[..own.len() - 3];
+    assert!(with_unshared_memory(truncated).is_err());
+}
+
+#[test]
 fn what_cannot_be_split_is_refused() {
     let refusal = |text: &str| split(&wat::parse_str(text).expect("a module"), 1, |_| 1).expect_err("it is refused");
     assert!(matches!(refusal("(module)"), Refusal::NoLoader));
@@ -211,7 +232,7 @@ fn what_cannot_be_split_is_refused() {
             "a table with initial elements of its own",
             "(table 1 funcref (ref.null func)) (func $f) (elem (i32.const 0) $f)",
         ),
-        ("an import that is no function and no tag", r#"(import "a" "b" (memory 1))"#),
+        ("an import that is no function, no memory and no tag", r#"(import "a" "b" (table 1 funcref))"#),
         (
             "a deferred function that reads a segment of data",
             r#"(memory 1) (data $d "a") (elem (i32.const 0) $f) (func $f (memory.init $d (i32.const 0) (i32.const 0) (i32.const 1)))"#,

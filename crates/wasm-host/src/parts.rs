@@ -1,10 +1,9 @@
 //! Deferred parts of a module of WebAssembly, which the host instantiates when one of their functions is called first.
 //!
 //! `xtask/split` takes them out of the compiled module, and has [`load_part`] called where one is missing; before any call of a module
-//! JavaScript says by [`set_parts`] what instantiates them. This crate is a part of every module that is split.
-#![forbid(unsafe_code)]
+//! JavaScript says by [`set_parts`] what instantiates them.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use wasm_bindgen::prelude::wasm_bindgen;
 
 #[wasm_bindgen]
@@ -18,13 +17,14 @@ extern "C" {
 }
 
 thread_local! {
-    static PARTS: RefCell<Option<Parts>> = const { RefCell::new(None) };
+    /// What does not move: a part that cannot be instantiated throws through the frames of who asked, which let go of nothing.
+    static PARTS: Cell<Option<&'static Parts>> = const { Cell::new(None) };
 }
 
 /// Says what instantiates the parts of this instance.
 #[wasm_bindgen]
 pub fn set_parts(parts: Parts) {
-    PARTS.set(Some(parts));
+    PARTS.set(Some(Box::leak(Box::new(parts))));
 }
 
 /// Has a part instantiated.
@@ -33,5 +33,5 @@ pub fn set_parts(parts: Parts) {
 /// Before [`set_parts`] was called.
 #[wasm_bindgen]
 pub fn load_part(part: u32) {
-    PARTS.with_borrow(|it| it.as_ref().expect("set_parts is called before all else").load(part));
+    PARTS.get().expect("set_parts is called before all else").load(part);
 }
