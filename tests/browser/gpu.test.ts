@@ -29,7 +29,7 @@ beforeAll(async () => {
     const { run } = prototype;
     prototype.run = async function (...given) {
       plans.push(this);
-      await run.apply(this, given);
+      return await run.apply(this, given);
     };
     Object.assign(globalThis, {
       plans,

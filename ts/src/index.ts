@@ -151,7 +151,9 @@ export type {
   StateEntry,
   TreeSpec,
 } from "./export/program.ts";
-export { type GivenGpu, type PlanReport, ProgramModule, type RunDevice } from "./export/programModule.ts";
+export { type PlanReport, ProgramModule, type RunAsyncOptions, type RunDevice } from "./export/programModule.ts";
+export { tensorFromGpuBuffer } from "./export/gpuBuffers.ts";
+export type { GivenGpu, GivenGpuBuffer, GpuBufferOptions, GpuTensor } from "./tensor/gpuTensor.ts";
 export { type NpzOptions, readNpz } from "./export/npz.ts";
 export { type DeviceLocation, liftConstantsPass, moveToDevicePass } from "./export/programPasses.ts";
 export { registerVerifier, Verifier } from "./export/verifier.ts";

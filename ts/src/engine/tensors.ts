@@ -74,6 +74,26 @@ export function viewHandle(
   return wrapWords(call(() => storages.view(index, DTYPES[dtype].id, ofSizes, ofStrides, offset)));
 }
 
+/** How a tensor lies in memory, in elements. */
+export interface TensorView {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly strides: readonly number[];
+  readonly offset: number;
+}
+
+/** A tensor of the engine that lies so in the memory of another one. */
+export function viewOn(memory: Tensor, { dtype, shape, strides, offset }: TensorView): Tensor {
+  moveToEngine(memory);
+  const storages = call((engine) => new engine.Storages());
+  try {
+    pushStorage(storages, memory);
+    return viewHandle(storages, 0, dtype, shape, strides, offset);
+  } finally {
+    storages.free();
+  }
+}
+
 /** How a tensor lies in its storage; tensors of equal `storage` share it. */
 export function layoutOf(tensor: Tensor): TensorLayout {
   const storage = tensorStorage(tensor);

@@ -10,23 +10,18 @@ import { type EngineValue, ValueWriter } from "../engine/values.ts";
 import { fxError } from "../base/errors.ts";
 import { Float } from "../base/values.ts";
 import type { RunWatch } from "../fx/interpreter.ts";
-import type { RunsOnGpu } from "../gpu/run.ts";
+import type { RunResult, RunsOnGpu } from "../gpu/run.ts";
+import type { GivenGpu, GpuTensor } from "../tensor/gpuTensor.ts";
 import { relieveMemory } from "../tensor/storage.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import type { CallInput, CallParts } from "./callParts.ts";
 import type { EngineRunner } from "./engineProgram.ts";
 import type { CallSignature, ProgramParts } from "./program.ts";
+import { loadGpu } from "./loadGpu.ts";
 import { givenTensor, isGivenArray } from "./givenArrays.ts";
 import type { Argument } from "./signature.ts";
 import { flattenCall, unflatten } from "./tree.ts";
 import { checkGiven, checkList, checkOptions, checkText } from "../base/given.ts";
-
-/** A `GPUDevice`, as far as it is asked for here: its type is not in the libraries of every TypeScript. */
-export interface GivenGpu {
-  readonly lost: Promise<unknown>;
-  readonly queue: object;
-  createComputePipelineAsync(descriptor: never): Promise<unknown>;
-}
 
 /** Who does the steps of a plan: the CPU; a GPU, which may be the caller's; or a GPU where there is one (`"auto"`). */
 export type RunDevice = "cpu" | "gpu" | "auto" | GivenGpu;
@@ -67,6 +62,15 @@ export interface RunSettings {
   readonly device: RunDevice;
   /** Whether what runs change of the program's own tensors stays on the device. */
   readonly keepsState: boolean;
+}
+
+/** How one run of {@link ProgramModule.runAsync} goes. */
+export interface RunAsyncOptions extends RunWatch {
+  /**
+   * Where the tensors are that it gives: on the CPU, the default, or with `"gpu"` on the GPU, as {@link GpuTensor}, until they are read. With
+   * `device: "auto"` they are on the CPU all the same where there is no GPU.
+   */
+  readonly outputs?: "cpu" | "gpu";
 }
 
 const WATCH = ["signal", "progress"] as const;
@@ -151,7 +155,7 @@ export class ProgramModule implements Disposable {
   /**
    * Calls the program on the device that the module was made for, and promises what {@link runWith} gives. The inputs are to stay as they
    * are until then. Runs that are asked for while one goes on follow it. On a GPU, the signal is looked at wherever the CPU has
-   * something to do.
+   * something to do. Tensors that are there already ({@link GpuTensor}) are taken as they are, and results stay there where `outputs` says so.
    *
    * @example
    * ```ts
@@ -159,24 +163,36 @@ export class ProgramModule implements Disposable {
    * const logits = (await model.runAsync([image])) as Tensor;
    * ```
    *
+   * @example
+   * ```ts
+   * using model = program.module({ device: "gpu" });
+   * let x = await image.to("gpu");
+   * for (let step = 0; step < 10; step++) x = (await model.runAsync([x], { outputs: "gpu" })) as GpuTensor;
+   * const last = await x.cpu();
+   * ```
+   *
    * @throws `UsageError` `DeviceMissing` where there is no GPU, `DeviceFailed` where it is lost, twice, or refuses its work.
    */
-  async runAsync(args: readonly unknown[], watch: RunWatch = {}): Promise<unknown> {
+  async runAsync(args: readonly unknown[], options: RunAsyncOptions = {}): Promise<unknown> {
     const { parts } = live(this);
-    checkOptions("runAsync", watch, WATCH);
+    checkOptions("runAsync", options, [...WATCH, "outputs"]);
     checkList("runAsync", "args", args);
     const signature = rootSignature(parts);
-    const results = await this.runFlatAsync(flattenCall(args, signature.inSpec, parts), watch);
+    const results = await runLater(this, flattenCall(args, signature.inSpec, parts), options);
     if (parts.givesGradients) return results;
-    return unflatten(results, signature.outSpec, parts);
+    return unflatten(results as readonly EngineValue[], signature.outSpec, parts);
   }
 
   /** The same with the inputs as a flat list; it promises the outputs as one. */
-  async runFlatAsync(leaves: readonly unknown[], watch: RunWatch = {}): Promise<EngineValue[]> {
-    checkOptions("runFlatAsync", watch, WATCH);
+  runFlatAsync(
+    leaves: readonly unknown[],
+    options: RunAsyncOptions & { readonly outputs: "gpu" },
+  ): Promise<(EngineValue | GpuTensor)[]>;
+  runFlatAsync(leaves: readonly unknown[], options?: RunAsyncOptions): Promise<EngineValue[]>;
+  async runFlatAsync(leaves: readonly unknown[], options: RunAsyncOptions = {}): Promise<unknown[]> {
+    checkOptions("runFlatAsync", options, [...WATCH, "outputs"]);
     checkList("runFlatAsync", "leaves", leaves);
-    const { device } = live(this);
-    return device === "cpu" ? onCpu(this, leaves, watch) : await onGpuOrCpu(this, leaves, watch, device);
+    return await runLater(this, leaves, options);
   }
 
   /**
@@ -331,20 +347,37 @@ function onCpu(module: ProgramModule, leaves: readonly unknown[], watch: RunWatc
   );
 }
 
+/** What the device of the module gives for these inputs. */
+async function runLater(
+  module: ProgramModule,
+  leaves: readonly unknown[],
+  options: RunAsyncOptions,
+): Promise<RunResult[]> {
+  const { outputs = "cpu", ...watch } = options;
+  const { device } = live(module);
+  checkGiven("runAsync", outputs === "cpu" || outputs === "gpu", 'options.outputs, "cpu" or "gpu"');
+  if (device !== "cpu") return await onGpuOrCpu(module, leaves, watch, device, outputs === "gpu");
+  if (outputs === "cpu") return onCpu(module, leaves, watch);
+  throw fxError("InvalidOption", "a module that runs on the CPU leaves no outputs on a GPU", {
+    help: 'program.module({ device: "gpu" })',
+  });
+}
+
 /** What the GPU gives for these inputs, or the CPU where it is to run them. */
 async function onGpuOrCpu(
   module: ProgramModule,
   leaves: readonly unknown[],
   watch: RunWatch,
   device: Exclude<RunDevice, "cpu">,
-): Promise<EngineValue[]> {
+  resultsStay: boolean,
+): Promise<RunResult[]> {
   watch.signal?.throwIfAborted();
   const inside = insides.get(module) as Inside;
   inside.promised += 1;
   try {
     inside.onGpu ??= loadRuns(inside, device);
     // All wait for the same promise, so that they go on in the order in which they were asked for.
-    return await leavesOnGpu(module, leaves, watch, await inside.onGpu);
+    return await leavesOnGpu(module, leaves, watch, await inside.onGpu, resultsStay);
   } finally {
     inside.promised -= 1;
   }
@@ -352,7 +385,7 @@ async function onGpuOrCpu(
 
 async function loadRuns(inside: Inside, device: Exclude<RunDevice, "cpu">): Promise<RunsOnGpu> {
   try {
-    const { RunsOnGpu } = await import("../gpu/run.ts");
+    const { RunsOnGpu } = await loadGpu();
     const given = typeof device === "string" ? undefined : (device as unknown as GPUDevice);
     inside.runsOnGpu = new RunsOnGpu(given, device === "auto", inside.keepsState);
     return inside.runsOnGpu;
@@ -367,7 +400,8 @@ async function leavesOnGpu(
   leaves: readonly unknown[],
   watch: RunWatch,
   onGpu: RunsOnGpu,
-): Promise<EngineValue[]> {
+  resultsStay: boolean,
+): Promise<RunResult[]> {
   const inside = insides.get(module) as Inside;
   relieveMemory();
   const { runner, milliseconds } = live(module);
@@ -375,10 +409,8 @@ async function leavesOnGpu(
   inside.running += 1;
   try {
     const { goes_on, reason } = watcher(watch, milliseconds);
-    const withWords = <T>(body: (words: Uint32Array) => T): T => withLeaves(given, kinds, body);
-    const run = { runner, withWords, watch: { goes_on }, refusal: reason, writes };
-    const results = await onGpu.run(run, () => onCpu(module, leaves, watch));
-    return results instanceof Uint32Array ? forJavaScript(takeLeaves(results)) : results;
+    const run = { runner, leaves: given, kinds, watch: { goes_on }, refusal: reason, writes, resultsStay };
+    return forJavaScript(await onGpu.run(run, (all) => onCpu(module, all, watch)));
   } finally {
     inside.running -= 1;
     freeAbandoned(inside);
@@ -424,7 +456,7 @@ function runLeaves(
 }
 
 /** What an operator gives to another one says that it is a float; a result is for JavaScript, which has one number. */
-function forJavaScript(outputs: EngineValue[]): EngineValue[] {
+function forJavaScript<T extends RunResult>(outputs: readonly T[]): (T | number)[] {
   return outputs.map((it) => (it instanceof Float ? it.value : it));
 }
 
@@ -454,7 +486,7 @@ function prepared(
   const { inputs } = live(module).parts;
   const writes = mayWrite(module);
   const given = leaves.some(isGivenArray) ? tensorsOf(leaves, inputs, writes) : leaves;
-  if (writes) for (const leaf of given) if (leaf instanceof Tensor) moveToEngine(leaf);
+  if (writes) for (const leaf of given) if (leaf instanceof Tensor && leaf.device.type === "cpu") moveToEngine(leaf);
   return { given, kinds: inputs.map(({ arg }) => kindOf(arg)), writes };
 }
 

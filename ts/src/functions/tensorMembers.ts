@@ -24,6 +24,7 @@ import { getItem, type IndexedValue, type IndexPart, setItem } from "./indexing.
 import { answerMembersOf, refusePythonName } from "../base/pythonNames.ts";
 import { checkShape, Tensor } from "../tensor/tensor.ts";
 import { unknownOption } from "../base/given.ts";
+import { broughtToGpu, type GivenGpu, type GpuTensor } from "../tensor/gpuTensor.ts";
 
 /** How {@link TensorMembers.to} converts. */
 export interface ToOptions {
@@ -76,6 +77,8 @@ export interface TensorMembers extends Iterable<Tensor> {
 
   /** The tensor in another dtype or memory format; itself where it has that already. */
   to(options: ToOptions): Tensor;
+  /** Promises the tensor on a GPU, where modules with `device: "gpu"` take it as it is; it is to stay as it is until then. */
+  to(device: "gpu" | GivenGpu): Promise<GpuTensor>;
   to(dtype: DType | DTypeArg, options?: ToOptions): Tensor;
   to(device: string | DeviceArg, dtype?: DType | DTypeArg | null, options?: ToOptions): Tensor;
   to(other: Tensor, options?: ToOptions): Tensor;
@@ -200,7 +203,9 @@ function checkDevice(value: unknown): void {
   if (place instanceof DeviceArg && place.type === "cpu") return;
   const what =
     place instanceof DeviceArg ? `there is no device ${place.toString()}` : "to() takes a dtype, a device or a tensor";
-  throw fxError(place instanceof DeviceArg ? "NotImplemented" : "InputType", what, { help: "tensors are on the CPU" });
+  throw fxError(place instanceof DeviceArg ? "NotImplemented" : "InputType", what, {
+    help: 'tensors are on the CPU; for programs, await x.to("gpu")',
+  });
 }
 
 function resize(self: Tensor, args: readonly unknown[]): Tensor {
@@ -215,7 +220,7 @@ export function installMembers(): void {
   for (const [name, dtype] of Object.entries(CONVERSIONS)) {
     defineMethod(name, name, (self) => callOperator("aten.to.dtype", [self, dtype]));
   }
-  defineMethod("to", "to", to);
+  defineMethod("to", "to", (self, args, kwargs) => broughtToGpu(self, args) ?? to(self, args, kwargs));
   defineMethod("cpu", "cpu", (self) => to(self, ["cpu"], {}));
   defineMethod("resize_", "resize_", resize);
   defineMethod("resizeAs_", "resize_as_", (self, [other]) => {
@@ -254,7 +259,7 @@ const POSITION = /^(?:0|-?[1-9]\d*)$/;
 /** What tensors of Python have, and what does it here. */
 const ADVICE = {
   numpy: "`x.data` has the elements in a typed array, and `x.toArray()` in nested arrays",
-  cuda: "there is one device, the CPU",
+  cuda: '`await x.to("gpu")` has a copy on the GPU, which modules with `device: "gpu"` take',
 };
 
 /** The end of the chain of prototypes, which only properties reach that tensors do not have: `x[0]` and `x[-1]`. */

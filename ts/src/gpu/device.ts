@@ -110,6 +110,18 @@ export class Gpu {
     return [result, problem];
   }
 
+  /** Does something with the device, and waits until it is known that the device does not refuse it. */
+  async told<T>(body: () => T): Promise<T> {
+    try {
+      const [result, problem] = this.watched(body);
+      const refused = await this.orLost(problem);
+      if (refused !== undefined) throw refused;
+      return result;
+    } catch (error) {
+      throw this.refusal(error);
+    }
+  }
+
   /** Leaves a scope; it is no promise of its own that refuses where the host throws. */
   async #left(): Promise<GPUError | null> {
     return await this.device.popErrorScope();

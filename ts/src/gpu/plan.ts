@@ -7,11 +7,8 @@ import { DTYPES } from "../../../bindings/dtypes.ts";
 import type { Dispatch, Place, Program } from "../../../bindings/gpu.ts";
 import type { FxError } from "../base/errors.ts";
 import type { Gpu, Pipeline } from "./device.ts";
-import { type Lowered, narrowed, widened } from "./lowering.ts";
-
-// `GPUBufferUsage` and `GPUMapMode`: not every host has these tables under global names.
-const [MAP_READ, COPY_SRC, COPY_DST, STORAGE] = [1, 4, 8, 128];
-const FOR_READING = 1;
+import type { Lowered } from "./lowering.ts";
+import { contentOf, deviceBytes, forCpu, forDevice, GpuMemory, newBuffer, newStaging } from "./memory.ts";
 
 /** The memory of the plan in the engine, and the steps that are done there. */
 export interface PlanHost {
@@ -26,6 +23,16 @@ export interface PlanHost {
   /** Is told how many steps are done, or begun; what it throws stops the run. */
   goesOn(done: number): void;
 }
+
+/** Inputs and results of a run that stay on the device, by buffers of the plan. */
+export interface Resident {
+  /** The memory of inputs, which has what the plan changes of them when the run has ended. */
+  readonly inputs: ReadonlyMap<number, GpuMemory>;
+  /** The results that do not come down. */
+  readonly results: ReadonlySet<number>;
+}
+
+const NOTHING: Resident = { inputs: new Map(), results: new Set() };
 
 /** A dispatch with what it is given. */
 interface Ready {
@@ -65,6 +72,11 @@ class Commands {
   get pass(): GPUComputePassEncoder {
     this.#pass ??= this.encoder.beginComputePass();
     return this.#pass;
+  }
+
+  /** Copies the first bytes of a buffer to a place in another one. */
+  copy(from: GPUBuffer, to: GPUBuffer, length: number, start = 0): void {
+    this.encoder.copyBufferToBuffer(from, 0, to, start, length);
   }
 
   /** Tells the device, where there is anything to tell. */
@@ -134,8 +146,7 @@ export class PlanOnGpu {
     buffers: GPUBuffer[],
   ): Ready[][] {
     const { device } = gpu;
-    const usage = (STORAGE as number) | (COPY_SRC as number) | (COPY_DST as number);
-    for (const size of program.buffers) buffers.push(device.createBuffer({ size: Math.ceil(size / 4) * 4, usage }));
+    for (const size of program.buffers) buffers.push(newBuffer(device, size));
     return dispatches.map((all, step) =>
       all.map(({ bindings, workgroups }, at) => {
         const { pipeline, layout } = (pipelines[step] as Pipeline[])[at] as Pipeline;
@@ -152,6 +163,11 @@ export class PlanOnGpu {
     for (const it of this.#buffers) it.destroy();
     this.#staging?.destroy();
     this.#lowered.free();
+  }
+
+  /** Whether the device does all steps, so that the CPU has to see nothing of the inputs. */
+  get isWhole(): boolean {
+    return this.program.steps.every(({ work }) => "device" in work);
   }
 
   /** Whether the device has changes of constants that the engine does not know. */
@@ -189,14 +205,18 @@ export class PlanOnGpu {
   /**
    * Runs the plan. What it gives is in the engine's memory then, and not before all that the device was told has succeeded. What it changes of
    * constants, and does not give, stays on the device where `keeps` says so and no step is the CPU's. After an error that is lost, unless the
-   * run was stopped before the device was told anything.
+   * run was stopped before the device was told anything. What is `resident` is on the device before and after a run of a plan that the device does
+   * whole; it gives new memory with the results that are.
    */
-  async run(host: PlanHost, keeps = false): Promise<void> {
+  async run(host: PlanHost, keeps = false, resident = NOTHING): Promise<ReadonlyMap<number, GpuMemory>> {
     this.counts = { dispatches: 0, submissions: 0, readbacks: 0, bytesUp: 0, bytesDown: 0 };
     this.#problems = [];
+    const results = new Map<number, GpuMemory>();
     try {
-      await this.#run(host, keeps);
+      await this.#run(host, keeps, resident, results);
+      return results;
     } catch (error) {
+      for (const it of results.values()) it.release();
       this.#dropStaging();
       // What was submitted may have changed some constants and not others.
       if (this.counts.submissions > 0) this.#dropConstants();
@@ -204,7 +224,7 @@ export class PlanOnGpu {
     }
   }
 
-  async #run(host: PlanHost, keeps: boolean): Promise<void> {
+  async #run(host: PlanHost, keeps: boolean, resident: Resident, results: Map<number, GpuMemory>): Promise<void> {
     const { steps, constants, outputs, check_buffer } = this.program;
     const commands = new Commands(this.gpu.device, this.counts);
     const uploaded = new Map<number, number>();
@@ -217,7 +237,7 @@ export class PlanOnGpu {
         // It counts when it is known to have arrived.
         this.#versions.delete(buffer);
         uploaded.set(buffer, version);
-        this.#upload(host, buffer, commands);
+        this.#upload(host, buffer, commands, NOTHING);
       }
       // Not by a command, which what goes up first would have to wait for.
       if (check_buffer !== null) this.#write(check_buffer, new Uint8Array(12 * this.program.checks));
@@ -228,7 +248,7 @@ export class PlanOnGpu {
       this.#told(() => {
         for (; at < steps.length && !isOnCpu(at); at++) {
           host.goesOn(at);
-          this.#encode(host, at, commands);
+          this.#encode(host, at, commands, resident);
         }
       });
       if (at > first) continue;
@@ -238,11 +258,24 @@ export class PlanOnGpu {
       host.run(first, at);
     }
     const kept = keeps ? this.program.kept : [];
+    const stays = (it: number): boolean => resident.inputs.has(it) || resident.results.has(it);
+    this.#told(() => {
+      for (const it of resident.results) results.set(it, this.#copied(it, commands));
+    });
     await this.#download(
       host,
-      outputs.filter((it) => !kept.includes(it)),
+      outputs.filter((it) => !kept.includes(it) && !stays(it)),
       commands,
     );
+    // Only now is it known that the data has broken nothing.
+    const changed = outputs.filter((it) => resident.inputs.has(it));
+    if (changed.length > 0) {
+      this.#told(() => {
+        for (const it of changed) this.#giveBack(it, resident, commands);
+        commands.submit();
+      });
+      await this.#settled();
+    }
     for (const [buffer, version] of uploaded) this.#versions.set(buffer, version);
     for (const buffer of constants) if (outputs.includes(buffer)) this.#versions.set(buffer, host.version(buffer));
     for (const buffer of kept) this.#ahead.add(buffer);
@@ -254,9 +287,25 @@ export class PlanOnGpu {
     this.#problems.push(problem);
   }
 
-  #encode(host: PlanHost, at: number, commands: Commands): void {
+  /** New memory of the device with the elements of a buffer of the plan. */
+  #copied(buffer: number, commands: Commands): GpuMemory {
+    const { buffer: from, dtype, n_elements } = this.#place(buffer);
+    const length = deviceBytes(dtype, n_elements);
+    const res = new GpuMemory(this.gpu, newBuffer(this.gpu.device, length), dtype, n_elements);
+    if (length > 0) commands.copy(this.#buffers[from] as GPUBuffer, res.buffer, length);
+    return res;
+  }
+
+  /** Writes what the plan has changed of an input to its own memory. */
+  #giveBack(buffer: number, { inputs }: Resident, commands: Commands): void {
+    const place = this.#place(buffer);
+    const { buffer: to } = inputs.get(buffer) as GpuMemory;
+    if (place.n_elements > 0) commands.copy(this.#buffers[place.buffer] as GPUBuffer, to, bytesOf(place));
+  }
+
+  #encode(host: PlanHost, at: number, commands: Commands, resident: Resident): void {
     const { uploads, clears } = this.program.steps[at] as Program["steps"][number];
-    for (const buffer of uploads) this.#upload(host, buffer, commands);
+    for (const buffer of uploads) this.#upload(host, buffer, commands, resident);
     for (const buffer of clears) commands.encoder.clearBuffer(this.#buffers[this.#place(buffer).buffer] as GPUBuffer);
     for (const { pipeline, group, workgroups } of this.#steps[at] ?? []) {
       commands.pass.setPipeline(pipeline);
@@ -266,14 +315,19 @@ export class PlanOnGpu {
     }
   }
 
-  #upload(host: PlanHost, buffer: number, commands: Commands): void {
+  #upload(host: PlanHost, buffer: number, commands: Commands, { inputs }: Resident): void {
     const place = this.#place(buffer);
     if (place.n_elements === 0) return;
+    const there = inputs.get(buffer);
+    if (there !== undefined) {
+      commands.copy(there.buffer, this.#buffers[place.buffer] as GPUBuffer, bytesOf(place));
+      return;
+    }
     const { size } = DTYPES[place.dtype];
     const bytes = host.read(buffer, place.n_elements * size);
     // What is written so comes before all that is submitted later.
     commands.submit();
-    this.#write(place.buffer, size < 4 ? widened(bytes, place.dtype) : bytes);
+    this.#write(place.buffer, forDevice(bytes, place.dtype));
   }
 
   #write(buffer: number, bytes: Uint8Array): void {
@@ -296,10 +350,7 @@ export class PlanOnGpu {
     });
     // What the device refuses says more than that it gives nothing.
     mapped?.catch(() => undefined);
-    const problems = await this.gpu.orLost(Promise.all(this.#problems));
-    const problem = problems.find((it) => it !== undefined);
-    if (problem !== undefined) throw problem;
-    this.#problems = [];
+    await this.#settled();
     if (mapped === undefined) return;
     const bytes = new Uint8Array(await this.gpu.orLost(mapped));
     let start = 0;
@@ -310,8 +361,16 @@ export class PlanOnGpu {
     for (const { buffer, place } of parts) {
       const wide = bytes.subarray(start, start + bytesOf(place));
       start += wide.length;
-      if (wide.length > 0) host.write(buffer, DTYPES[place.dtype].size < 4 ? narrowed(wide, place.dtype) : wide);
+      if (wide.length > 0) host.write(buffer, forCpu(wide, place.dtype));
     }
+  }
+
+  /** Waits until it is known what the device refuses of what it was told, and throws that. */
+  async #settled(): Promise<void> {
+    const problems = await this.gpu.orLost(Promise.all(this.#problems));
+    const problem = problems.find((it) => it !== undefined);
+    if (problem !== undefined) throw problem;
+    this.#problems = [];
   }
 
   /** Copies parts of the device's buffers, one behind the other, to where the CPU sees them. */
@@ -323,24 +382,19 @@ export class PlanOnGpu {
     const { device } = this.gpu;
     if ((this.#staging?.size ?? 0) < length) {
       this.#staging?.destroy();
-      this.#staging = device.createBuffer({ size: length, usage: (MAP_READ as number) | (COPY_DST as number) });
+      this.#staging = newStaging(device, length);
     }
     const staging = this.#staging as GPUBuffer;
     let start = 0;
     for (const part of parts) {
       if (part.length === 0) continue;
-      commands.encoder.copyBufferToBuffer(this.#buffers[part.from] as GPUBuffer, 0, staging, start, part.length);
+      commands.copy(this.#buffers[part.from] as GPUBuffer, staging, part.length, start);
       start += part.length;
     }
     commands.submit();
     this.counts.readbacks += 1;
     this.counts.bytesDown += length;
-    const taken = async (): Promise<ArrayBuffer> => {
-      const bytes = staging.getMappedRange(0, length).slice(0);
-      staging.unmap();
-      return bytes;
-    };
-    return staging.mapAsync(FOR_READING, 0, length).then(taken);
+    return contentOf(staging, length);
   }
 
   #place(buffer: number): Place {
@@ -350,5 +404,5 @@ export class PlanOnGpu {
 
 /** The bytes that the elements take on the device. */
 function bytesOf({ dtype, n_elements }: Place): number {
-  return n_elements * (DTYPES[dtype].size === 8 ? 8 : 4);
+  return deviceBytes(dtype, n_elements);
 }

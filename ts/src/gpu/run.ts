@@ -5,31 +5,49 @@
  */
 import { fxError, FxError } from "../base/errors.ts";
 import { call, type Engine, generation, lostWithEngine } from "../engine/engine.ts";
+import type { LeafKind } from "../engine/tensors.ts";
+import type { EngineValue } from "../engine/values.ts";
+import type { GpuTensor } from "../tensor/gpuTensor.ts";
 import { type Gpu, gpuOf } from "./device.ts";
+import { host } from "./host.ts";
 import { loadLowering, type Lowered, lowered } from "./lowering.ts";
-import { type PlanHost, PlanOnGpu, type RunCounts } from "./plan.ts";
+import type { GpuMemory } from "./memory.ts";
+import { type EmptyRun, type OuterBuffers, outerBuffers } from "./outer.ts";
+import { type PlanHost, PlanOnGpu, type Resident, type RunCounts } from "./plan.ts";
+import { StandIns } from "./standIns.ts";
+import { checkOn, memoryOf, onDevice, uploaded, viewOf } from "./tensor.ts";
+
+// All that is loaded for a GPU is loaded by one name, so that bundlers put it into one file.
+export { attach } from "./host.ts";
+export { ofBuffer, toGpu } from "./tensor.ts";
 
 type EngineRunner = ReturnType<ReturnType<Engine["Program"]["open"]>["runner"]>;
 type PlanParts = NonNullable<ReturnType<EngineRunner["parted"]>>;
 
-/** Gives the words of a call's inputs, for as long as the body runs. */
-export type WithWords = <T>(body: (words: Uint32Array) => T) => T;
-
-/** A run: who watches it, and its program. */
+/** A run: its program, what it is given, and who watches it. */
 export interface GpuRun {
   readonly runner: EngineRunner;
-  readonly withWords: WithWords;
+  readonly leaves: readonly unknown[];
+  /** What the program says that the leaves are. */
+  readonly kinds: readonly (LeafKind | undefined)[];
   /** What the engine asks before each node; where it says no, `refusal` has the reason. */
   readonly watch: { readonly goes_on: (done: number, total: number) => boolean };
   readonly refusal: () => unknown;
   /** Whether a run may write to what it is given, and to the program's own. */
   readonly writes: boolean;
+  /** Whether the tensors that it gives stay on the device. */
+  readonly resultsStay: boolean;
 }
+
+/** What a run gives: tensors are on the device where these are to stay there. */
+export type RunResult = EngineValue | GpuTensor;
 
 /** A plan in the engine, and what a device does of it; nothing where that is nothing. */
 interface Known {
   readonly parts: PlanParts;
   onGpu: PlanOnGpu | undefined;
+  /** Which tensors its buffers are, once a tensor is on the device. */
+  outer: OuterBuffers | undefined;
 }
 
 /** So many plans keep their memory; that which was not used for longest goes first. */
@@ -40,6 +58,17 @@ const OF_DEVICE: ReadonlySet<string> = new Set(["DeviceFailed", "DeviceMissing",
 
 /** Said where changes that were on the device alone are gone. */
 const LOST = "the program's own tensors are as they were at the last synchronize()";
+
+function isOfDevice(error: unknown): error is FxError {
+  return error instanceof FxError && OF_DEVICE.has(error.kind);
+}
+
+/** A result on the device, where it is a tensor. */
+async function goneUp(gpu: Gpu, result: EngineValue): Promise<RunResult> {
+  if (!(result instanceof host.Tensor)) return result;
+  using tensor = result;
+  return await uploaded(gpu, tensor);
+}
 
 function lost({ kind, reason, node, op, help, notes, cause }: FxError): FxError {
   return fxError(kind, reason, { node, op, help, notes: [...notes, LOST], cause });
@@ -99,14 +128,36 @@ export class RunsOnGpu implements Disposable {
     }
   }
 
-  /** What the program gives, as words, or what the CPU gives where it is to run it, before the next run begins. */
-  run<T>(run: GpuRun, onCpu: () => T): Promise<Uint32Array | T> {
-    const done = this.#last.then(async () => (await this.#run(run)) ?? onCpu());
+  /** What the program gives, or what `onCpu` gives for the leaves where the CPU is to run it, before the next run begins. */
+  run(run: GpuRun, onCpu: (leaves: readonly unknown[]) => readonly EngineValue[]): Promise<readonly RunResult[]> {
+    const done = this.#last.then(async () => (await this.#run(run)) ?? (await this.#onCpu(run, onCpu)));
     this.#last = done.catch(() => undefined);
     return done;
   }
 
-  async #run(run: GpuRun): Promise<Uint32Array | undefined> {
+  /** Has the CPU run the program. What is on a device comes down for it, and goes up again. */
+  async #onCpu(
+    run: GpuRun,
+    onCpu: (leaves: readonly unknown[]) => readonly EngineValue[],
+  ): Promise<readonly RunResult[]> {
+    using standIns = await StandIns.filled(run.leaves);
+    const results = onCpu(standIns.leaves);
+    return await this.#afterCpu(run, standIns, results);
+  }
+
+  async #afterCpu(run: GpuRun, standIns: StandIns, results: readonly EngineValue[]): Promise<readonly RunResult[]> {
+    if (run.writes) await standIns.writeBack();
+    if (!run.resultsStay) return results;
+    try {
+      const gpu = await gpuOf(this.#device);
+      return await Promise.all(results.map((it) => goneUp(gpu, it)));
+    } catch (error) {
+      if (this.#isAuto && isOfDevice(error)) return results;
+      throw error;
+    }
+  }
+
+  async #run(run: GpuRun): Promise<readonly RunResult[] | undefined> {
     const told = { isSeen: false };
     let isSecond = false;
     for (;;) {
@@ -115,9 +166,8 @@ export class RunsOnGpu implements Disposable {
       } catch (error) {
         // Nobody may go on with what was there before, but who is told.
         if (error instanceof FxError && error.notes.includes(LOST)) throw error;
-        const isOfDevice = error instanceof FxError && OF_DEVICE.has(error.kind);
         // What was changed in the engine's memory would be changed twice.
-        if (!isOfDevice || (told.isSeen && run.writes)) throw error;
+        if (!isOfDevice(error) || (told.isSeen && run.writes)) throw error;
         if (error.kind === "DeviceFailed" && !isSecond && this.#device === undefined) {
           isSecond = true;
           continue;
@@ -130,11 +180,16 @@ export class RunsOnGpu implements Disposable {
     }
   }
 
-  async #attempt(run: GpuRun, told: { isSeen: boolean }): Promise<Uint32Array | undefined> {
+  async #attempt(run: GpuRun, told: { isSeen: boolean }): Promise<readonly RunResult[] | undefined> {
     const gpu = await gpuOf(this.#device);
     gpu.checkNotLost();
     await loadLowering();
-    const known = await this.#begun(run, gpu);
+    run.leaves.forEach((leaf, at) => {
+      const memory = memoryOf(leaf);
+      if (memory !== undefined) checkOn(memory, gpu, `the input ${at}`);
+    });
+    using standIns = StandIns.empty(run.leaves);
+    const known = await this.#begun(run, standIns.leaves, gpu);
     // Others see what the program is now.
     await this.#synchronize(run.runner, known);
     if (known === undefined) return undefined;
@@ -143,34 +198,111 @@ export class RunsOnGpu implements Disposable {
       call(() => parts.abandon());
       return undefined;
     }
+    if (!standIns.isAny && !run.resultsStay) return (await this.#ran(run, parts, onGpu, told)).values;
+    if (onGpu.isWhole) return await this.#ranOnDevice(run, known, onGpu, standIns, told);
+    // The CPU has to see what its steps read.
+    call(() => parts.abandon());
+    using filled = await StandIns.filled(run.leaves);
+    this.#checkAlive();
+    if (!this.#begins(run, parts, filled.leaves)) return undefined;
+    const { values } = await this.#ran(run, parts, onGpu, told);
+    return await this.#afterCpu(run, filled, values);
+  }
+
+  /** The run that has begun: what it gives, and the memory of the results that are resident. */
+  async #ran(
+    run: GpuRun,
+    parts: PlanParts,
+    onGpu: PlanOnGpu,
+    told: { isSeen: boolean },
+    resident?: Resident,
+  ): Promise<{ readonly values: EngineValue[]; readonly kept: ReadonlyMap<number, GpuMemory> }> {
     const wasAhead = onGpu.isAhead;
+    let kept: ReadonlyMap<number, GpuMemory> | undefined;
     try {
-      await onGpu.run(this.#hostOf(run, parts, onGpu.program.steps.length, told), this.#keeps);
+      kept = await onGpu.run(this.#hostOf(run, parts, onGpu.program.steps.length, told), this.#keeps, resident);
       this.counts = onGpu.counts;
-      return this.#call(() => parts.end());
+      return { values: host.takeLeaves(this.#call(() => parts.end())), kept };
     } catch (error) {
+      for (const it of kept?.values() ?? []) it.release();
       if (this.#generation === generation()) call(() => parts.abandon());
-      if (wasAhead && !onGpu.isAhead) throw lost(gpu.refusal(error));
-      throw error === run.refusal() ? error : gpu.refusal(error);
+      if (wasAhead && !onGpu.isAhead) throw lost(onGpu.gpu.refusal(error));
+      throw error === run.refusal() ? error : onGpu.gpu.refusal(error);
     }
   }
 
+  /** The run that has begun, of which inputs or results stay on the device. */
+  async #ranOnDevice(
+    run: GpuRun,
+    known: Known,
+    onGpu: PlanOnGpu,
+    standIns: StandIns,
+    told: { isSeen: boolean },
+  ): Promise<readonly RunResult[] | undefined> {
+    const { parts } = known;
+    const { gpu, program } = onGpu;
+    if (known.outer === undefined) {
+      known.outer = outerBuffers(program, standIns.leaves, this.#emptyRun(run, parts));
+      if (!this.#begins(run, parts, standIns.leaves)) return undefined;
+    }
+    const { outer } = known;
+    const inputs = new Map<number, GpuMemory>();
+    for (const [buffer, leaf] of outer.inputs) {
+      const memory = memoryOf(run.leaves[leaf]);
+      if (memory === undefined) continue;
+      if (program.outputs.includes(buffer)) memory.checkWritable(`the input ${leaf}`);
+      inputs.set(buffer, memory);
+    }
+    const results = new Set(run.resultsStay ? outer.results.filter((it) => it !== undefined) : []);
+    const { values, kept } = await this.#ran(run, parts, onGpu, told, { inputs, results });
+    const placed = async (value: EngineValue, at: number): Promise<RunResult> => {
+      if (!(value instanceof host.Tensor)) return value;
+      const memory = kept.get(outer.results[at] ?? -1) ?? standIns.memoryOf(value);
+      if (memory === undefined) return run.resultsStay ? await goneUp(gpu, value) : value;
+      using tensor = value;
+      const there = onDevice(memory.share(), tensor.dtype, tensor.shape, viewOf(tensor));
+      if (run.resultsStay) return there;
+      using input = there;
+      return await input.cpu();
+    };
+    try {
+      return await Promise.all(values.map(placed));
+    } finally {
+      for (const it of kept.values()) it.release();
+    }
+  }
+
+  /** Runs of the plan without steps. */
+  #emptyRun(run: GpuRun, parts: PlanParts): EmptyRun {
+    return {
+      begin: (leaves) => this.#begins(run, parts, leaves),
+      read: (buffer) => call(() => parts.read(buffer, 1))[0] as number,
+      write: (buffer, byte) => call(() => parts.write(buffer, Uint8Array.of(byte))),
+      end: () => host.takeLeaves(call(() => parts.end())),
+    };
+  }
+
+  /** Begins a run of the plan, where it is for these leaves. */
+  #begins({ runner, kinds }: GpuRun, parts: PlanParts, leaves: readonly unknown[]): boolean {
+    return host.withLeaves(leaves, kinds, (words) => call(() => parts.begin(runner, words)));
+  }
+
   /** The plan for these inputs, whose run has begun; nothing where there can be none. */
-  async #begun(run: GpuRun, gpu: Gpu): Promise<Known | undefined> {
+  async #begun(run: GpuRun, leaves: readonly unknown[], gpu: Gpu): Promise<Known | undefined> {
     this.#checkAlive();
     const stale = this.#known.filter(({ onGpu }) => onGpu !== undefined && onGpu.gpu !== gpu);
     const wasAhead = stale.some(({ onGpu }) => onGpu?.isAhead);
     for (const it of stale) this.#forget(it);
     if (wasAhead) throw lost(gpu.failed("another device was lost"));
-    const begins = ({ parts }: Known): boolean => run.withWords((words) => call(() => parts.begin(run.runner, words)));
+    const begins = ({ parts }: Known): boolean => this.#begins(run, parts, leaves);
     const found = this.#known.find(begins);
     if (found !== undefined) {
       this.#known = [found, ...this.#known.filter((it) => it !== found)];
       return found;
     }
-    const parts = run.withWords((words) => call(() => run.runner.parted(words)));
+    const parts = host.withLeaves(leaves, run.kinds, (words) => call(() => run.runner.parted(words)));
     if (parts === undefined) return undefined;
-    const made: Known = { parts, onGpu: undefined };
+    const made: Known = { parts, onGpu: undefined, outer: undefined };
     try {
       const [outline, writing] = call(() => [parts.outline(), parts.writing_ops(run.runner)] as const);
       made.onGpu = await this.#onGpu(gpu, lowered(outline, writing, gpu.limits));

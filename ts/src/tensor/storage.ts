@@ -3,11 +3,14 @@
  *
  * @module
  */
+import type { DeviceArg } from "../base/values.ts";
 import { hold, release, relieve } from "./pressure.ts";
 
-/** The bytes of a tensor, row-major: in JavaScript's memory, or behind a handle of the engine. */
+/** The bytes of a tensor, row-major: in JavaScript's memory, behind a handle of the engine, or on a GPU. */
 export interface TensorStorage {
   readonly byteLength: number;
+  /** The device that the bytes are on, where that is not the CPU: they cannot be read at once then. */
+  readonly device?: DeviceArg;
   /** How the elements lie in memory, where that is not row-major from the first byte on; in elements. */
   readonly layout?: { readonly strides: readonly number[]; readonly offset: number };
   /** Whether the memory outlives the JavaScript object unless it is freed, so that the garbage collector must be told. */

@@ -54,7 +54,7 @@ export function retarget(tensor: Tensor, shape: readonly number[], storage: Tens
   lookAt(tensor, shape, storage);
 }
 
-/** Where every tensor of the engine's CPU is. */
+/** Where tensors are unless their storage says otherwise. */
 const CPU = new DeviceArg("cpu");
 const STRIDED = new LayoutArg("strided");
 
@@ -116,9 +116,9 @@ export class Tensor implements Disposable {
     return this.shape.length;
   }
 
-  /** The device: the CPU, which the engine runs on. */
+  /** The device: the CPU, which the engine runs on; a {@link GpuTensor} is on the device `gpu`. */
   get device(): DeviceArg {
-    return CPU;
+    return this.#shared?.storage.device ?? CPU;
   }
 
   /** The layout: strided. */
