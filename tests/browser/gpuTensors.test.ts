@@ -320,6 +320,40 @@ test(
 );
 
 test(
+  "is not changed twice where a run fails after it was changed, and the CPU may go on",
+  async () => {
+    const found = await page.evaluate(async () => {
+      const { torch } = probe;
+      const weight = torch.ones(3);
+      const program = programOf((a) => [a.add_(1), weight], torch.zeros(3));
+      const module = program.module({ device: "auto" });
+      const x = await torch.zeros(3).to("gpu");
+      const values: unknown[] = [];
+      const run = async () => {
+        const refused = await refusal(() => module.runAsync([x], { outputs: "gpu" }));
+        values.push([(await x.cpu()).toArray(), refused.slice(0, 6)]);
+      };
+      await run();
+      // The result that is a weight goes up after the run.
+      const { writeBuffer } = GPUQueue.prototype;
+      GPUQueue.prototype.writeBuffer = () => {
+        throw new Error("no more");
+      };
+      await run();
+      GPUQueue.prototype.writeBuffer = writeBuffer;
+      await run();
+      return values;
+    });
+    expect(found).toEqual([
+      [[1, 1, 1], "no err"],
+      [[2, 2, 2], "FX0707"],
+      [[3, 3, 3], "no err"],
+    ]);
+  },
+  PATIENCE,
+);
+
+test(
   "is made of a buffer of the caller's, which stays the caller's, and gives its own",
   async () => {
     const found = await page.evaluate(async () => {
@@ -359,10 +393,15 @@ test(
       const options = { device, dtype: "float32", shape: [2, 3] } as const;
       const inPlace = programOf((a) => a.add_(1), torch.zeros(2, 3)).module({ device });
       const readOnly = await probe.tensorFromGpuBuffer(make(new Float32Array(6), COPY_SRC), options);
+      // The CPU may write to it, as far as it knows, and does not.
+      const onCpu = programOf((a) => torch.zeros(3).add_(a.double().sum(0)).add(1), torch.zeros(2, 3)).module({
+        device,
+      });
       return {
         seen,
         counts,
         isGiven,
+        ofReadOnly: ((await onCpu.runAsync([readOnly])) as tracefx.Tensor).toArray(),
         refused: [
           await refusal(() => probe.tensorFromGpuBuffer(numbers, { ...options, shape: [3, 3] })),
           await refusal(() => probe.tensorFromGpuBuffer(make(new Float32Array(6), STORAGE), options)),
@@ -374,6 +413,7 @@ test(
     expect(found.seen).toEqual([1, 0, 3, 4, 0, 6]);
     expect(found.counts).toMatchObject({ readbacks: 0, bytesUp: 0, bytesDown: 0 });
     expect(found.isGiven).toEqual([1, false, false]);
+    expect(found.ofReadOnly).toEqual([1, 1, 1]);
     expect(found.refused[0]).toContain("has 36 bytes on a GPU, not 24");
     expect(found.refused[1]).toContain("GPUBufferUsage.COPY_SRC");
     expect(found.refused[2]).toContain("GPUBufferUsage.COPY_DST");

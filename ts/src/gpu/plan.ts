@@ -18,6 +18,8 @@ export interface PlanHost {
   read(buffer: number, nBytes: number): Uint8Array;
   /** Writes the first bytes of a buffer of the plan. */
   write(buffer: number, bytes: Uint8Array): void;
+  /** Is told that inputs which are on the device are about to be changed there. */
+  changes(): void;
   /** Does the steps from one number to before another. */
   run(from: number, to: number): void;
   /** Is told how many steps are done, or begun; what it throws stops the run. */
@@ -270,6 +272,7 @@ export class PlanOnGpu {
     // Only now is it known that the data has broken nothing.
     const changed = outputs.filter((it) => resident.inputs.has(it));
     if (changed.length > 0) {
+      host.changes();
       this.#told(() => {
         for (const it of changed) this.#giveBack(it, resident, commands);
         commands.submit();

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Program } from "../../../bindings/gpu.ts";
 import { fxError, FxError } from "../base/errors.ts";
 import { call, type Engine, generation, lostWithEngine } from "../engine/engine.ts";
 import type { LeafKind } from "../engine/tensors.ts";
@@ -61,6 +62,18 @@ const LOST = "the program's own tensors are as they were at the last synchronize
 
 function isOfDevice(error: unknown): error is FxError {
   return error instanceof FxError && OF_DEVICE.has(error.kind);
+}
+
+/** The memory of the inputs that are on the device, by buffers of the plan. */
+function inputsOf(leaves: readonly unknown[], { inputs }: OuterBuffers, { outputs }: Program): Map<number, GpuMemory> {
+  const found = new Map<number, GpuMemory>();
+  for (const [buffer, leaf] of inputs) {
+    const memory = memoryOf(leaves[leaf]);
+    if (memory === undefined) continue;
+    if (outputs.includes(buffer)) memory.checkWritable(`the input ${leaf}`);
+    found.set(buffer, memory);
+  }
+  return found;
 }
 
 /** A result on the device, where it is a tensor. */
@@ -199,7 +212,14 @@ export class RunsOnGpu implements Disposable {
       return undefined;
     }
     if (!standIns.isAny && !run.resultsStay) return (await this.#ran(run, parts, onGpu, told)).values;
-    if (onGpu.isWhole) return await this.#ranOnDevice(run, known, onGpu, standIns, told);
+    if (onGpu.isWhole) {
+      try {
+        return await this.#ranOnDevice(run, known, onGpu, standIns, told);
+      } catch (error) {
+        if (this.#generation === generation()) call(() => parts.abandon());
+        throw error;
+      }
+    }
     // The CPU has to see what its steps read.
     call(() => parts.abandon());
     using filled = await StandIns.filled(run.leaves);
@@ -246,15 +266,13 @@ export class RunsOnGpu implements Disposable {
       if (!this.#begins(run, parts, standIns.leaves)) return undefined;
     }
     const { outer } = known;
-    const inputs = new Map<number, GpuMemory>();
-    for (const [buffer, leaf] of outer.inputs) {
-      const memory = memoryOf(run.leaves[leaf]);
-      if (memory === undefined) continue;
-      if (program.outputs.includes(buffer)) memory.checkWritable(`the input ${leaf}`);
-      inputs.set(buffer, memory);
-    }
-    const results = new Set(run.resultsStay ? outer.results.filter((it) => it !== undefined) : []);
-    const { values, kept } = await this.#ran(run, parts, onGpu, told, { inputs, results });
+    const resident = {
+      inputs: inputsOf(run.leaves, outer, program),
+      results: new Set(run.resultsStay ? outer.results.filter((it) => it !== undefined) : []),
+    };
+    const { values, kept } = await this.#ran(run, parts, onGpu, told, resident);
+    // What follows may fail, and the run is not to be done twice.
+    told.isSeen = true;
     const placed = async (value: EngineValue, at: number): Promise<RunResult> => {
       if (!(value instanceof host.Tensor)) return value;
       const memory = kept.get(outer.results[at] ?? -1) ?? standIns.memoryOf(value);
@@ -373,6 +391,9 @@ export class RunsOnGpu implements Disposable {
       write: (buffer, bytes) => {
         told.isSeen = true;
         this.#call(() => parts.write(buffer, bytes));
+      },
+      changes: () => {
+        told.isSeen = true;
       },
       run: (from, to) => {
         told.isSeen = true;

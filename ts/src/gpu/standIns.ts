@@ -23,8 +23,14 @@ export class StandIns implements Disposable {
   readonly leaves: readonly unknown[];
   readonly #memories: ReadonlyMap<GpuMemory, Tensor>;
   readonly #tensors: readonly Tensor[];
+  /** The elements as they came from the device. */
+  readonly #contents: ReadonlyMap<GpuMemory, Uint8Array>;
 
-  private constructor(leaves: readonly unknown[], memories: ReadonlyMap<GpuMemory, Tensor>) {
+  private constructor(
+    leaves: readonly unknown[],
+    memories: ReadonlyMap<GpuMemory, Tensor>,
+    contents: ReadonlyMap<GpuMemory, Uint8Array> = new Map(),
+  ) {
     const tensors: Tensor[] = [];
     this.leaves = leaves.map((leaf) => {
       const memory = memoryOf(leaf);
@@ -35,19 +41,20 @@ export class StandIns implements Disposable {
     });
     this.#memories = memories;
     this.#tensors = tensors;
+    this.#contents = contents;
   }
 
   /** Without the elements: for plans whose steps are all the device's. */
   static empty(leaves: readonly unknown[]): StandIns {
-    const memories = memoriesOf(leaves);
-    return new StandIns(leaves, new Map(memories.map((it) => [it, engineBytes(it.byteLength)])));
+    return new StandIns(leaves, new Map(memoriesOf(leaves).map((it) => [it, engineBytes(it.byteLength)])));
   }
 
   /** With the elements, which come from the device. */
   static async filled(leaves: readonly unknown[]): Promise<StandIns> {
     const memories = memoriesOf(leaves);
-    const contents = await Promise.all(memories.map((it) => it.bytes()));
-    return new StandIns(leaves, new Map(memories.map((it, at) => [it, tensorOfBytes(contents[at] as Uint8Array)])));
+    const bytes = await Promise.all(memories.map((it) => it.bytes()));
+    const contents = new Map(memories.map((it, at) => [it, bytes[at] as Uint8Array]));
+    return new StandIns(leaves, new Map(Array.from(contents, ([it, all]) => [it, tensorOfBytes(all)])), contents);
   }
 
   /** Whether any tensor is on a device. */
@@ -62,9 +69,14 @@ export class StandIns implements Disposable {
     return undefined;
   }
 
-  /** Writes what a run on the CPU may have changed back to the device. */
+  /** Writes what a run on the CPU has changed back to the device. */
   async writeBack(): Promise<void> {
-    for (const [memory, it] of this.#memories) await memory.write(it.data as Uint8Array);
+    for (const [memory, before] of this.#contents) {
+      const now = this.#memories.get(memory)?.data as Uint8Array;
+      if (now.every((byte, at) => byte === before[at])) continue;
+      memory.checkWritable("an input");
+      await memory.write(now);
+    }
   }
 
   [Symbol.dispose](): void {

@@ -4,6 +4,7 @@ import {
   Dim,
   type ExportedProgram,
   exportProgram,
+  type GpuTensor,
   type Graph,
   type GraphModule,
   load,
@@ -11,6 +12,7 @@ import {
   type ProgramModule,
   save,
   type Tensor,
+  torch,
 } from "tracefx";
 
 declare const program: ExportedProgram;
@@ -28,6 +30,20 @@ export function results(): void {
   expectTypeOf(program.runDecompositions(new Set(["aten.add.Tensor"]))).toEqualTypeOf<ExportedProgram>();
   expectTypeOf([...program.namedParameters()]).toEqualTypeOf<[string, Tensor][]>();
   expectTypeOf<ExportedProgram>().toExtend<Disposable>();
+}
+
+/** A tensor on a GPU is waited for, and is none of the CPU's. */
+export async function onGpu(model: ProgramModule): Promise<void> {
+  const there = await x.to("gpu");
+  expectTypeOf(there).toEqualTypeOf<GpuTensor>();
+  expectTypeOf(there.cpu()).toEqualTypeOf<Promise<Tensor>>();
+  expectTypeOf(x.to("cpu")).toEqualTypeOf<Tensor>();
+  const [result] = await model.runFlatAsync([there], { outputs: "gpu" });
+  expectTypeOf(result as GpuTensor).toEqualTypeOf<GpuTensor>();
+  // @ts-expect-error operators of the CPU do not see its elements
+  torch.add(x, there);
+  // @ts-expect-error nor does what is read at once
+  void there.data;
 }
 
 /** A program is no module: `module()` gives what can be called. */
