@@ -423,6 +423,48 @@ test(
 );
 
 test(
+  "is made of images, canvases and frames of videos, and an image that has no pixels is refused",
+  async () => {
+    const found = await page.evaluate(async () => {
+      const pixels = Uint8ClampedArray.of(255, 0, 51, 255, 0, 102, 0, 255, 0, 0, 255, 255);
+      const image = new ImageData(pixels, 3, 1);
+      const canvas = new OffscreenCanvas(3, 1);
+      canvas.getContext("2d")?.putImageData(image, 0, 0);
+      const frame = new VideoFrame(canvas, { timestamp: 0 });
+      const program = programOf((a) => a.mul(5).round(), probe.torch.zeros(1, 3, 1, 3));
+      const module = program.module({ device: "gpu" });
+      sinceLast();
+      const rows = [];
+      for (const source of [await createImageBitmap(image), canvas, frame]) {
+        const there = await probe.tensorFromImage(source);
+        const { bytesUp, bytesDown } = sinceLast();
+        rows.push([there.shape, bytesUp + bytesDown, ((await module.runAsync([there])) as tracefx.Tensor).toArray()]);
+        sinceLast();
+        there.dispose();
+      }
+      frame.close();
+      const device = (await (await navigator.gpu.requestAdapter())?.requestDevice()) as GPUDevice;
+      const own = await probe.tensorFromImage(canvas, { device });
+      return {
+        rows,
+        own: (await own.cpu()).shape,
+        refused: [
+          await refusal(() => probe.tensorFromImage({})),
+          await refusal(() => probe.tensorFromImage(document.createElement("video"))),
+          await refusal(() => probe.tensorFromImage(frame)),
+          await refusal(() => probe.tensorFromImage({ width: 3, height: 1 } as object)),
+        ],
+      };
+    });
+    const colours = [[[[5, 0, 0]], [[0, 2, 0]], [[1, 0, 5]]]];
+    expect(found.rows).toEqual(Array.from({ length: 3 }, () => [[1, 3, 1, 3], 0, colours]));
+    expect(found.own).toEqual([1, 3, 1, 3]);
+    for (const it of found.refused) expect(it).toMatch(/FX0304/u);
+  },
+  PATIENCE,
+);
+
+test(
   "is refused by the CPU, when it is disposed of, when it is of other sizes, and when its device is lost",
   async () => {
     const found = await page.evaluate(async () => {

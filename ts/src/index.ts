@@ -152,8 +152,15 @@ export type {
   TreeSpec,
 } from "./export/program.ts";
 export { type PlanReport, ProgramModule, type RunAsyncOptions, type RunDevice } from "./export/programModule.ts";
-export { tensorFromGpuBuffer } from "./export/gpuBuffers.ts";
-export type { GivenGpu, GivenGpuBuffer, GpuBufferOptions, GpuTensor } from "./tensor/gpuTensor.ts";
+export { tensorFromGpuBuffer, tensorFromImage } from "./export/gpuBuffers.ts";
+export type {
+  GivenGpu,
+  GivenGpuBuffer,
+  GivenImage,
+  GpuBufferOptions,
+  GpuTensor,
+  ImageOptions,
+} from "./tensor/gpuTensor.ts";
 export { type NpzOptions, readNpz } from "./export/npz.ts";
 export { type DeviceLocation, liftConstantsPass, moveToDevicePass } from "./export/programPasses.ts";
 export { registerVerifier, Verifier } from "./export/verifier.ts";

@@ -1,11 +1,11 @@
 /**
- * Tensors of buffers that the caller has on a GPU.
+ * Tensors of what the caller has for a GPU: buffers, images and frames of videos.
  *
  * @module
  */
 import { checkList, checkOptions } from "../base/given.ts";
 import { dtypeName } from "../base/values.ts";
-import type { GivenGpuBuffer, GpuBufferOptions, GpuTensor } from "../tensor/gpuTensor.ts";
+import type { GivenGpuBuffer, GivenImage, GpuBufferOptions, GpuTensor, ImageOptions } from "../tensor/gpuTensor.ts";
 import { checkShape } from "../tensor/tensor.ts";
 import { loadGpu } from "./loadGpu.ts";
 
@@ -31,4 +31,22 @@ export async function tensorFromGpuBuffer(buffer: GivenGpuBuffer, options: GpuBu
   checkShape(shape);
   const { ofBuffer } = await loadGpu();
   return await ofBuffer(buffer, device, dtypeName(dtype), shape);
+}
+
+/**
+ * A tensor on a GPU with the colours of an image, of what a canvas shows or of a frame of a video, copied there without passing the CPU: `float32` of shape
+ * `[1, 3, height, width]`, red, green and blue from 0 to 1. Another size is drawn to a canvas first, which scales.
+ *
+ * @example
+ * ```ts
+ * using model = program.module({ device: "gpu" });
+ * using frame = await tensorFromImage(video);
+ * const logits = (await model.runAsync([frame])) as Tensor;
+ * ```
+ */
+export async function tensorFromImage(source: GivenImage, options: ImageOptions = {}): Promise<GpuTensor> {
+  checkOptions("tensorFromImage", options, ["device"]);
+  const { device } = options;
+  const { ofImage } = await loadGpu();
+  return await ofImage(source, device === "gpu" ? undefined : device);
 }

@@ -20,10 +20,17 @@ export type { ReadableFile } from "../engine/source.ts";
 export type { Variant } from "../engine/variant.ts";
 export { tuple } from "../graph/args.ts";
 export { tensor, tensorFromBytes, type TensorInput, type TensorOptions } from "../tensor/construct.ts";
-export type { GivenGpu, GivenGpuBuffer, GpuBufferOptions, GpuTensor } from "../tensor/gpuTensor.ts";
+export type {
+  GivenGpu,
+  GivenGpuBuffer,
+  GivenImage,
+  GpuBufferOptions,
+  GpuTensor,
+  ImageOptions,
+} from "../tensor/gpuTensor.ts";
 export { type NestedElements, Tensor } from "../tensor/tensor.ts";
 export { keep, tidy } from "../tensor/tidy.ts";
 export { type LoadModuleOptions, loadModule } from "./loadModule.ts";
 export type { ModuleOptions } from "./moduleOptions.ts";
-export { tensorFromGpuBuffer } from "./gpuBuffers.ts";
+export { tensorFromGpuBuffer, tensorFromImage } from "./gpuBuffers.ts";
 export { type PlanReport, ProgramModule, type RunAsyncOptions, type RunDevice } from "./programModule.ts";

@@ -21,6 +21,21 @@ export interface GivenGpuBuffer {
   mapAsync(mode: never): Promise<unknown>;
 }
 
+/**
+ * An image that a GPU can copy, as far as it is asked for here: an `ImageBitmap`, a `VideoFrame`, an `ImageData`, a canvas, or an `<img>` or `<video>`,
+ * which have a width and a height.
+ */
+export interface GivenImage {
+  readonly width?: number;
+  readonly displayWidth?: number;
+}
+
+/** Where {@link tensorFromImage} puts the colours. */
+export interface ImageOptions {
+  /** The device; without it that of all modules with `device: "gpu"`. */
+  readonly device?: "gpu" | GivenGpu;
+}
+
 /** What a tensor on a GPU tells at once: everything but its elements. */
 type Known =
   | "dtype"

@@ -1,0 +1,135 @@
+/**
+ * Images, frames of videos and canvases as tensors on a device: the colours do not pass the CPU.
+ *
+ * @module
+ */
+import { fxError, FxError } from "../base/errors.ts";
+import { checkGiven } from "../base/given.ts";
+import type { GivenGpu, GivenImage, GpuTensor } from "../tensor/gpuTensor.ts";
+import { type Gpu, gpuOf } from "./device.ts";
+import { GpuMemory, newBuffer } from "./memory.ts";
+import { onDevice } from "./tensor.ts";
+
+// `GPUTextureUsage`: not every host has this table under a global name.
+const [COPY_DST, TEXTURE_BINDING, RENDER_ATTACHMENT] = [2, 4, 16] as const;
+/** The invocations of a workgroup in each dimension. */
+const TILE = 8;
+
+/** From pixels to planes. */
+const PLANES = `@group(0) @binding(0) var image: texture_2d<f32>;
+@group(0) @binding(1) var<storage, read_write> planes: array<f32>;
+@compute @workgroup_size(${TILE}, ${TILE})
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  let size = textureDimensions(image);
+  if (id.x >= size.x || id.y >= size.y) {
+    return;
+  }
+  let color = textureLoad(image, vec2<i32>(id.xy), 0);
+  let at = id.y * size.x + id.x;
+  let plane = size.x * size.y;
+  planes[at] = color.r;
+  planes[at + plane] = color.g;
+  planes[at + 2u * plane] = color.b;
+}`;
+
+/** What the sizes of sources are called; of one that has several, the first is that of what is shown. */
+const WIDTHS = ["displayWidth", "videoWidth", "naturalWidth", "width"] as const;
+const HEIGHTS = ["displayHeight", "videoHeight", "naturalHeight", "height"] as const;
+
+const pipelines = new WeakMap<Gpu, Promise<GPUComputePipeline>>();
+
+/** A tensor of the colours of an image, on the device of the caller or on that of all modules. */
+export async function ofImage(given: GivenImage, device: GivenGpu | undefined): Promise<GpuTensor> {
+  const [width, height] = [WIDTHS, HEIGHTS].map((names) => sizeOf(given, names)) as [number, number];
+  const isImage = width > 0 && height > 0;
+  checkGiven("tensorFromImage", isImage, "an image, a canvas or a frame of a video that has pixels");
+  const gpu = await gpuOf(device as GPUDevice | undefined);
+  gpu.checkNotLost();
+  const pipeline = await pipelineOf(gpu);
+  const source = given as unknown as ImageBitmap;
+  try {
+    return await planesOf(gpu, pipeline, source, width, height);
+  } catch (error) {
+    if (!(error instanceof FxError) || error.kind !== "InvalidArgument" || !("createImageBitmap" in globalThis))
+      throw error;
+    // Where a processor does the work of the GPU, Chromium copies no frames of videos there, and draws them.
+    const drawn = await createImageBitmap(source).catch(() => {
+      throw error;
+    });
+    try {
+      return await planesOf(gpu, pipeline, drawn, width, height);
+    } finally {
+      drawn.close();
+    }
+  }
+}
+
+async function planesOf(
+  gpu: Gpu,
+  pipeline: GPUComputePipeline,
+  source: ImageBitmap,
+  width: number,
+  height: number,
+): Promise<GpuTensor> {
+  const { device } = gpu;
+  const made: (GPUTexture | GPUBuffer)[] = [];
+  const told = gpu.told(() => {
+    const usage = COPY_DST | TEXTURE_BINDING | RENDER_ATTACHMENT;
+    const texture = device.createTexture({ size: [width, height], format: "rgba8unorm", usage });
+    made.push(texture);
+    copy(device.queue, source, texture, width, height);
+    const buffer = newBuffer(device, 4 * 3 * width * height);
+    made.push(buffer);
+    const entries = [
+      { binding: 0, resource: texture.createView() },
+      { binding: 1, resource: { buffer } },
+    ];
+    const encoder = device.createCommandEncoder();
+    const pass = encoder.beginComputePass();
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries }));
+    pass.dispatchWorkgroups(Math.ceil(width / TILE), Math.ceil(height / TILE));
+    pass.end();
+    device.queue.submit([encoder.finish()]);
+    return buffer;
+  });
+  try {
+    const memory = new GpuMemory(gpu, await told, "float32", 3 * width * height);
+    made.pop();
+    return onDevice(memory, "float32", [1, 3, height, width]);
+  } finally {
+    for (const it of made) it.destroy();
+  }
+}
+
+function copy(queue: GPUQueue, source: ImageBitmap, texture: GPUTexture, width: number, height: number): void {
+  try {
+    queue.copyExternalImageToTexture({ source }, { texture }, [width, height]);
+  } catch (cause) {
+    throw fxError("InvalidArgument", `the image cannot be read: ${(cause as Error).message}`, {
+      cause,
+      help: "a video has a frame when it has loaded one, and an image of another origin needs its permission (crossOrigin)",
+    });
+  }
+}
+
+function pipelineOf(gpu: Gpu): Promise<GPUComputePipeline> {
+  const known = pipelines.get(gpu);
+  if (known !== undefined) return known;
+  const { device } = gpu;
+  const descriptor = (): GPUComputePipelineDescriptor => {
+    return { layout: "auto", compute: { module: device.createShaderModule({ code: PLANES }), entryPoint: "main" } };
+  };
+  const made = gpu
+    .told(() => ({ pipeline: device.createComputePipelineAsync(descriptor()) }))
+    .then((it) => it.pipeline);
+  pipelines.set(gpu, made);
+  made.catch(() => pipelines.delete(gpu));
+  return made;
+}
+
+function sizeOf(source: unknown, names: readonly string[]): number {
+  if (typeof source !== "object" || source === null) return 0;
+  const name = names.find((it) => it in source);
+  return name === undefined ? 0 : Number((source as Record<string, unknown>)[name]);
+}
