@@ -1,5 +1,7 @@
 /** Tensors on a device: what they say at once, what they refuse, and whose their memory is. */
 import { inspect } from "node:util";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { beforeAll, describe, expect, test } from "vitest";
 import { init, tensor, tensorFromGpuBuffer, torch } from "../../src/index.ts";
 import { device, dtype } from "../../src/base/values.ts";
@@ -66,6 +68,21 @@ describe("a tensor that went to a device", () => {
     expect(fake.buffers.map((it) => it.nDestroyed)).toEqual([1]);
     expect((await refusal(() => there.cpu())).kind).toBe("Disposed");
     expect(inspect(there)).toContain("disposed");
+  });
+
+  test("gives it back when nobody has the tensor any more", async () => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    const fake = fakeDevice();
+    const make = async (): Promise<void> => void (await tensor([1, 2]).to(fake.device));
+    for (let round = 0; round < 10; round++) await make();
+    const nDestroyed = (): number => fake.buffers.filter((it) => it.nDestroyed > 0).length;
+    for (let round = 0; round < 50 && nDestroyed() < 8; round++) {
+      collect();
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    // The last ones may still lie on the stack.
+    expect(nDestroyed()).toBeGreaterThanOrEqual(8);
   });
 
   test("is lost with its device", async () => {
