@@ -58,8 +58,8 @@ pub use shapes::{finish_shapes, shape_session};
 pub use tensors::{Values, read_inputs, read_tensors, write_outputs, write_tensors};
 /// What plans may change in the numbers.
 pub use tracefx_compile::Precision;
-/// How many threads kernels use, and calls on them.
-pub use tracefx_cpu::{get_num_threads, parallel_for, set_num_threads, with_num_threads};
+/// How many threads kernels use.
+pub use tracefx_cpu::{get_num_threads, set_num_threads, with_num_threads};
 /// Bytes that an [`Opening`] wants.
 pub use tracefx_pt2::Request;
 /// How programs are written as PyTorch's archives.

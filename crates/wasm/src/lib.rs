@@ -21,6 +21,7 @@ mod refusal;
 mod shapes;
 mod storages;
 mod tensor;
+mod threads;
 mod values;
 
 pub use archive::Archive;
@@ -37,9 +38,8 @@ pub use refusal::Refusal;
 pub use shapes::ShapeSession;
 pub use storages::Storages;
 pub use tensor::{free_tensor, new_tensor, read_tensor, resize_tensor, storage_length};
-pub use tracefx_wasm_host::{
-    Parts, Threads, load_part, num_threads, run_worker, set_num_threads, set_parts, set_threads, worker_stopped,
-};
+pub use threads::{Threads, num_threads, run_worker, set_num_threads, set_threads, worker_stopped};
+pub use tracefx_wasm_parts::{Parts, load_part, set_parts};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -90,7 +90,7 @@ pub fn __test_failure(kind: &str) -> Result<(), Refusal> {
 fn fail_elsewhere(kind: &str) -> Result<(), Refusal> {
     const LOOKS: usize = 200;
     let (here, has_come) = (thread::current().id(), AtomicBool::new(false));
-    tracefx_engine::parallel_for(2, &|_| {
+    tracefx_cpu::parallel_for(2, &|_| {
         if thread::current().id() != here {
             has_come.store(true, Ordering::Relaxed);
             let _ = __test_failure(kind);

@@ -9,10 +9,9 @@
  */
 import initialise, * as glue from "../../wasm/engine.js";
 import { type ErrorDetails, type ErrorName, fxError } from "../base/errors.ts";
-import { shareMemory } from "./memory.ts";
 import { bytesOf, checkMagic, compileGiven, type ModuleSource } from "./module.ts";
 import { Parts, type PartSources } from "./parts.ts";
-import { canHaveThreads, defaultNumThreads, isNumThreads, MAX_THREADS, Threads } from "./threads.ts";
+import type * as threading from "./threads.ts";
 import { bestVariant, MODULES, type PartName, PARTS, type Variant } from "./variant.ts";
 import { checkOptions } from "../base/given.ts";
 
@@ -68,9 +67,9 @@ const parts = new Parts<PartName>("the engine", PARTS.simd, (error) => {
 let numThreads = 1;
 /** Whether there was no instance yet. */
 let isFresh = true;
-/** The engine's module, where its memory is shared. */
-let shared: WebAssembly.Module | undefined;
-let threads: Threads | undefined;
+/** The engine's module where its memory is shared, and what starts its threads. */
+let shared: { readonly module: WebAssembly.Module; readonly Threads: typeof threading.Threads } | undefined;
+let threads: threading.Threads | undefined;
 
 let loading: Promise<void> | undefined;
 let loaded = false;
@@ -112,8 +111,8 @@ export function init(options: InitOptions = {}): Promise<void> {
 }
 
 /**
- * Loads the engine at once, from bytes or a compiled module. Browsers refuse large bytes on the main thread. Parts that are not given are read
- * when they are needed.
+ * Loads the engine at once, from bytes or a compiled module, with one thread. Browsers refuse large bytes on the main thread. Parts that are not given
+ * are read when they are needed.
  */
 export function initSync(
   wasm: BufferSource | WebAssembly.Module,
@@ -121,17 +120,10 @@ export function initSync(
 ): void {
   if (loaded) return;
   if (!(wasm instanceof WebAssembly.Module)) checkMagic(bytesOf(wasm), "the source");
-  const n = defaultNumThreads();
-  const wantsShared = n > 1 && !hasCompiled([wasm, ...Object.values(deferred ?? {})]);
-  const isShared = isFresh ? wantsShared : shared !== undefined;
-  parts.give("initSync", deferred, isShared);
-  let module = wasm;
-  if (isShared && !(wasm instanceof WebAssembly.Module)) {
-    const bytes = bytesOf(wasm).slice();
-    shareMemory(bytes);
-    module = new WebAssembly.Module(bytes);
-  }
-  attach(begun(module as WebAssembly.Module, isShared, n, (it) => glue.initSync({ module: it })));
+  parts.give("initSync", deferred);
+  if (!isFresh) renew();
+  attach(glue.initSync({ module: wasm }));
+  isFresh = false;
   loaded = true;
   loading = Promise.resolve();
   doWaiting();
@@ -221,16 +213,22 @@ export function call<T>(body: (engine: Engine) => T): T {
 
 async function load(options: InitOptions): Promise<void> {
   const { variant, wasm, parts: deferred } = options;
-  const n = canHaveThreads() ? (options.threads ?? defaultNumThreads()) : 1;
-  const wantsShared = n > 1 && !(await isCompiled(wasm, deferred));
-  // The module that there is of a call that failed later stays.
-  const isShared = isFresh ? wantsShared : shared !== undefined;
-  const compiling = compileGiven(wasm, () => packaged(variant), isShared ? shareMemory : undefined);
-  const [module, state] = await Promise.all([compiling, parts.find("init", deferred, isShared)]);
+  // Memory that a call made which failed later stays as it is.
+  const threaded = isFresh || shared !== undefined ? await threadsFor(options) : undefined;
+  const compiling = compileGiven(wasm, () => packaged(variant), threaded?.shareMemory);
+  const [module, found] = await Promise.all([compiling, parts.find("init", deferred, threaded?.shareMemory)]);
   // As by `initSync` in the meantime.
   if (loaded) return;
-  parts.restore(state);
-  attach(await begun(module, isShared, n, (it) => initialise({ module_or_path: it })));
+  parts.restore(found);
+  if (isFresh) {
+    shared = threaded && { module, Threads: threaded.Threads };
+    glue.share_memory(threaded !== undefined);
+  } else {
+    renew();
+  }
+  numThreads = threaded?.n ?? 1;
+  attach(await initialise({ module_or_path: module }));
+  isFresh = false;
   await parts.instantiate();
   loaded = true;
 }
@@ -241,25 +239,21 @@ async function fetchParts(options: InitOptions): Promise<void> {
   await parts.instantiate();
 }
 
-/** Whether the module or a part of it was compiled by whoever gives it: then its memory cannot be shared. */
-async function isCompiled(wasm: unknown, deferred: unknown): Promise<boolean> {
+/** What gives the engine as many threads as it is to have; undefined where there is to be one. */
+async function threadsFor({
+  threads: asked,
+  wasm,
+  parts: deferred,
+}: InitOptions): Promise<(typeof threading & { readonly n: number }) | undefined> {
+  // The main thread of a page may not wait, and does not fetch what it has no use for.
+  if (asked === 1 || typeof document !== "undefined" || typeof SharedArrayBuffer === "undefined") return undefined;
+  const module = await import("./threads.ts");
+  const n = module.canHaveThreads() ? (asked ?? module.defaultNumThreads()) : 1;
+  if (n === 1) return undefined;
+  // What was compiled by whoever gives it has memory that is not shared.
   const given: unknown[] = typeof deferred === "object" ? Object.values(deferred ?? {}) : [];
-  return hasCompiled(await Promise.all([wasm, ...given]));
-}
-
-function hasCompiled(given: readonly unknown[]): boolean {
-  return given.some((it) => it instanceof WebAssembly.Module);
-}
-
-/** Makes an instance of a module with `make`; where there is one, of a call that failed later, it is made anew. */
-function begun<T>(module: WebAssembly.Module, isShared: boolean, n: number, make: (it: WebAssembly.Module) => T): T {
-  if (isFresh) shared = isShared ? module : undefined;
-  else renew();
-  numThreads = isShared ? n : 1;
-  glue.share_memory(isShared);
-  const instance = make(module);
-  isFresh = false;
-  return instance;
+  const isCompiled = (await Promise.all([wasm, ...given])).some((it) => it instanceof WebAssembly.Module);
+  return isCompiled ? undefined : { ...module, n };
 }
 
 /** Makes the instance anew that there is. */
@@ -275,9 +269,9 @@ function attach(exports: { readonly memory: WebAssembly.Memory }): void {
   parts.attach(exports);
   glue.set_parts(parts);
   if (shared === undefined) return;
-  const home = { module: shared, memory: exports.memory, stoppedAddress: glue.worker_stopped() };
-  threads = new Threads(
-    () => ({ ...home, parts: parts.state }),
+  const home = { module: shared.module, memory: exports.memory, stoppedAddress: glue.worker_stopped() };
+  threads = new shared.Threads(
+    () => ({ ...home, parts: parts.found }),
     (workers) => {
       try {
         glue.set_num_threads(Math.min(numThreads, 1 + workers));
@@ -307,11 +301,12 @@ export function setNumThreads(n: number): void {
   glue.set_num_threads(n);
 }
 
+/** The most threads that can be asked for. */
+const MAX_THREADS = 256;
+
 function checkNumThreads(what: string, n: number): void {
-  if (isNumThreads(n)) return;
-  throw fxError("InvalidOption", `${what} expects a positive integer, ${MAX_THREADS} at most`, {
-    help: "one thread is the one that calls",
-  });
+  if (Number.isInteger(n) && n > 0 && n <= MAX_THREADS) return;
+  throw fxError("InvalidOption", `${what} expects a positive integer, ${MAX_THREADS} at most`);
 }
 
 /** Where the package has the build. */

@@ -11,8 +11,15 @@ import { builtinModule } from "../base/builtinModule.ts";
 import type { Bytes } from "../base/bytes.ts";
 import { fxError } from "../base/errors.ts";
 import { checkNames } from "../base/given.ts";
-import { shareMemory } from "./memory.ts";
-import { bytesOf, checkMagic, compileGiven, compileModule, type ModuleSource, otherPlaces } from "./module.ts";
+import {
+  bytesOf,
+  type Change,
+  checkMagic,
+  compileGiven,
+  compileModule,
+  type ModuleSource,
+  otherPlaces,
+} from "./module.ts";
 
 /**
  * Where deferred parts come from: fetched when they are needed, fetched when the module is loaded, or given by name. `Source` is what one
@@ -24,10 +31,10 @@ export type PartSources<Name extends string, Source = ModuleSource | Promise<Mod
   | Readonly<Partial<Record<Name, Source>>>;
 
 /** What is known of parts. */
-export interface PartsState {
-  /** Whether they were compiled for shared memory. */
-  readonly isShared: boolean;
+export interface Found {
   readonly known: readonly Known[];
+  /** What is done to the bytes of each before it is compiled, as of the module. */
+  readonly change?: Change | undefined;
 }
 
 /** A part: its name, the stem of its file, and where the package has it. */
@@ -53,8 +60,7 @@ export class Parts<Name extends string> {
   /** The parts that the instance has. */
   readonly #present = new Set<number>();
   #exports: WebAssembly.ModuleImports = {};
-  /** Whether the module's memory is shared, which parts have to say too. */
-  #isShared = false;
+  #change: Change | undefined;
 
   /** The first part is number 1 of the module. `onMissing` is told why a call is broken off. */
   constructor(owner: string, parts: readonly PackagedPart<Name>[], onMissing: (error: Error) => void) {
@@ -69,39 +75,35 @@ export class Parts<Name extends string> {
   }
 
   /** What becomes known of the parts by what `caller` was given, some of which is fetched. */
-  async find(caller: string, sources: PartSources<Name> = "lazy", isShared = this.#isShared): Promise<PartsState> {
+  async find(caller: string, sources: PartSources<Name> = "lazy", change = this.#change): Promise<Found> {
     this.#check(caller, sources);
-    return { isShared, known: await Promise.all(this.#parts.map((part) => found(part, sources, isShared))) };
+    return { change, known: await Promise.all(this.#parts.map((part) => found(part, sources, change))) };
   }
 
   /** Takes what is known of the parts. */
-  restore({ isShared, known }: PartsState): void {
-    this.#isShared = isShared;
+  restore({ change, known }: Found): void {
+    this.#change = change;
     this.#known = known;
   }
 
   /** What is known of the parts, as a message can hold it. */
-  get state(): PartsState {
+  get found(): Found {
     return {
-      isShared: this.#isShared,
       known: this.#known.map(({ module, place, isGiven = false }) => ({ place, isGiven, ...(module && { module }) })),
     };
   }
 
   /** Takes parts that are there. */
-  give(
-    caller: string,
-    sources: Readonly<Partial<Record<Name, BufferSource | WebAssembly.Module>>>,
-    isShared = false,
-  ): void {
+  give(caller: string, sources: Readonly<Partial<Record<Name, BufferSource | WebAssembly.Module>>>): void {
     this.#check(caller, sources);
-    this.#isShared = isShared;
     this.#known = this.#parts.map(([name, , place]) => {
       const source = sources[name];
       if (source === undefined) return { place: packagedPlace(place) };
       if (source instanceof WebAssembly.Module) return { module: source };
       checkMagic(bytesOf(source), `the part ${name}`);
-      return { module: this.#compiled(isShared ? bytesOf(source).slice() : bytesOf(source)) };
+      const bytes = this.#change === undefined ? bytesOf(source) : bytesOf(source).slice();
+      this.#change?.(bytes);
+      return { module: new WebAssembly.Module(bytes) };
     });
   }
 
@@ -146,7 +148,7 @@ export class Parts<Name extends string> {
 
   #instantiateNow(at: number): void {
     const known = this.#known[at] as Known;
-    const module = known.module ?? this.#compiled(this.#read(at));
+    const module = known.module ?? new WebAssembly.Module(this.#read(at));
     try {
       // Its functions take their places in the table of the module, so that nothing is to be kept.
       void new WebAssembly.Instance(module, { primary: this.#exports });
@@ -155,11 +157,6 @@ export class Parts<Name extends string> {
     }
     known.module = module;
     this.#present.add(at);
-  }
-
-  #compiled(bytes: Bytes): WebAssembly.Module {
-    if (this.#isShared) shareMemory(bytes);
-    return new WebAssembly.Module(bytes);
   }
 
   #otherBuild(at: number, cause: unknown): Error {
@@ -180,6 +177,7 @@ export class Parts<Name extends string> {
       try {
         const bytes = readNow(url);
         checkMagic(bytes, url);
+        this.#change?.(bytes);
         return bytes;
       } catch (error) {
         cause ??= error;
@@ -197,19 +195,14 @@ export class Parts<Name extends string> {
 async function found<Name extends string>(
   [name, stem, place]: PackagedPart<Name>,
   sources: PartSources<Name>,
-  isShared: boolean,
+  change: Change | undefined,
 ): Promise<Known> {
   const given = typeof sources === "string" ? undefined : await sources[name];
-  const change = isShared ? shareMemory : undefined;
   if (given !== undefined && typeof given !== "string" && !(given instanceof URL)) {
-    if (isShared && given instanceof WebAssembly.Module) {
-      throw fxError(
-        "InvalidOption",
-        `the part ${name} is compiled already, which does not fit an engine with threads`,
-        {
-          help: "give its bytes or say where it is, or load the engine with `threads: 1`",
-        },
-      );
+    if (change !== undefined && given instanceof WebAssembly.Module) {
+      throw fxError("InvalidOption", `the part ${name} is compiled, which does not fit an engine with threads`, {
+        help: "give its bytes or say where it is, or load the engine with `threads: 1`",
+      });
     }
     return { module: await compileModule(given, change) };
   }

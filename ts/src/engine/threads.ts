@@ -5,13 +5,15 @@
  * @module
  */
 import { builtinModule } from "../base/builtinModule.ts";
-import type { PartsState } from "./parts.ts";
+import type { Found } from "./parts.ts";
+
+export { shareMemory } from "./memory.ts";
 
 /** What all workers of an instance are told. */
 export interface ThreadHome {
   readonly module: WebAssembly.Module;
   readonly memory: WebAssembly.Memory;
-  readonly parts: PartsState;
+  readonly parts: Found;
   /** Where a one says that a worker stopped. */
   readonly stoppedAddress: number;
 }
@@ -102,17 +104,9 @@ const VARIABLE = "TRACEFX_NUM_THREADS";
 export function defaultNumThreads(): number {
   if (!canHaveThreads()) return 1;
   const asked = Number(globalThis.process?.env?.[VARIABLE]);
-  if (isNumThreads(asked)) return asked;
+  if (Number.isInteger(asked) && asked > 0) return Math.min(asked, 256);
   const processors = builtinModule("node:os")?.availableParallelism() ?? globalThis.navigator?.hardwareConcurrency;
   return Math.min(processors ?? 1, ENOUGH);
-}
-
-/** The most threads that can be asked for. */
-export const MAX_THREADS = 256;
-
-/** Whether this is a number of threads. */
-export function isNumThreads(n: number): boolean {
-  return Number.isInteger(n) && n > 0 && n <= MAX_THREADS;
 }
 
 /**

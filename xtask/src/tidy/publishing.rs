@@ -13,7 +13,7 @@ const KEPT: &[(&str, &str)] = &[
     ("tracefx-testing", TESTS),
     ("tracefx-wasm", MODULE),
     ("tracefx-wasm-gpu", MODULE),
-    ("tracefx-wasm-host", MODULE),
+    ("tracefx-wasm-parts", MODULE),
     ("tracefx-wasm-runtime", MODULE),
     ("wasm-split", CHORE),
     ("workspace-hack", CHORE),

@@ -32,7 +32,7 @@ const ROWS: &[(&str, u8)] = &[
     ("wgpu", 6),
     ("runtime", 7),
     ("engine", 8),
-    ("wasm-host", 8),
+    ("wasm-parts", 8),
     ("wasm", 9),
     ("wasm-gpu", 9),
     ("wasm-runtime", 9),

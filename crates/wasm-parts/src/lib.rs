@@ -1,7 +1,8 @@
 //! Deferred parts of a module of WebAssembly, which the host instantiates when one of their functions is called first.
 //!
 //! `xtask/split` takes them out of the compiled module, and has [`load_part`] called where one is missing; before any call of a module
-//! JavaScript says by [`set_parts`] what instantiates them.
+//! JavaScript says by [`set_parts`] what instantiates them. This crate is a part of every module that is split.
+#![forbid(unsafe_code)]
 
 use std::cell::Cell;
 use wasm_bindgen::prelude::wasm_bindgen;
