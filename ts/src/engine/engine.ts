@@ -215,8 +215,8 @@ async function load(options: InitOptions): Promise<void> {
   const { variant, wasm, parts: deferred } = options;
   // Memory that a call made which failed later stays as it is.
   const threaded = isFresh || shared !== undefined ? await threadsFor(options) : undefined;
-  const compiling = compileGiven(wasm, () => packaged(variant), threaded?.shareMemory);
-  const [module, found] = await Promise.all([compiling, parts.find("init", deferred, threaded?.shareMemory)]);
+  const compiling = compileGiven(wasm, () => packaged(variant), threaded?.sharedMemory);
+  const [module, found] = await Promise.all([compiling, parts.find("init", deferred, threaded?.sharedMemory)]);
   // As by `initSync` in the meantime.
   if (loaded) return;
   parts.restore(found);

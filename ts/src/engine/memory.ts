@@ -3,7 +3,9 @@
  *
  * @module
  */
+import type { Bytes } from "../base/bytes.ts";
 import { fxError } from "../base/errors.ts";
+import type { Change } from "./module.ts";
 
 /** The bit of a memory's limits that says that it is shared. */
 const SHARED = 2;
@@ -62,3 +64,36 @@ export function shareMemory(module: Uint8Array): void {
     help: "take all .wasm files from one release of the package",
   });
 }
+
+/** So many bytes of a module have its imports among them, before that of the memory is known. */
+const BEGINNING = 1 << 16;
+
+/** Has modules import shared memory. */
+export const sharedMemory: Change = {
+  bytes: shareMemory,
+
+  response({ body, headers, status }) {
+    let beginning: Bytes | undefined = new Uint8Array();
+    const begin = (controller: TransformStreamDefaultController<Bytes>): void => {
+      if (beginning === undefined) return;
+      shareMemory(beginning);
+      controller.enqueue(beginning);
+      beginning = undefined;
+    };
+    const changing = new TransformStream<Bytes, Bytes>({
+      transform(chunk, controller) {
+        if (beginning === undefined) {
+          controller.enqueue(chunk);
+          return;
+        }
+        const longer = new Uint8Array(beginning.length + chunk.length);
+        longer.set(beginning);
+        longer.set(chunk, beginning.length);
+        beginning = longer;
+        if (longer.length >= BEGINNING) begin(controller);
+      },
+      flush: begin,
+    });
+    return new Response(body?.pipeThrough(changing), { headers, status });
+  },
+};

@@ -12,8 +12,13 @@ export type ModuleSource = string | URL | Response | BufferSource | WebAssembly.
 
 const HELP = "copy the .wasm files of the package beside your bundle, or say where they are: init({ wasm })";
 
-/** Changes the bytes of a module before it is compiled. */
-export type Change = (module: Bytes) => void;
+/** How a module is changed before it is compiled. */
+export interface Change {
+  /** Changes its bytes. */
+  bytes(module: Bytes): void;
+  /** The module as it arrives, changed. */
+  response(module: Response): Response;
+}
 
 /** Compiles a source. Relative URLs are relative to the document. */
 export async function compileModule(source: ModuleSource, change?: Change): Promise<WebAssembly.Module> {
@@ -110,13 +115,15 @@ async function compileResponse(response: Response, change: Change | undefined): 
   }
   // Compiling while bytes arrive is possible only with the right type; servers often send another one.
   const type = response.headers.get("content-type") ?? "";
-  if (type.startsWith("application/wasm") && change === undefined) return await WebAssembly.compileStreaming(response);
+  if (type.startsWith("application/wasm")) {
+    return await WebAssembly.compileStreaming(change === undefined ? response : change.response(response));
+  }
   return await compileBytes(new Uint8Array(await response.arrayBuffer()), response.url, change);
 }
 
 async function compileBytes(bytes: Bytes, from: string, change: Change | undefined): Promise<WebAssembly.Module> {
   checkMagic(bytes, from);
-  change?.(bytes);
+  change?.bytes(bytes);
   return await WebAssembly.compile(bytes);
 }
 

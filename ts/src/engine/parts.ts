@@ -102,7 +102,7 @@ export class Parts<Name extends string> {
       if (source instanceof WebAssembly.Module) return { module: source };
       checkMagic(bytesOf(source), `the part ${name}`);
       const bytes = this.#change === undefined ? bytesOf(source) : bytesOf(source).slice();
-      this.#change?.(bytes);
+      this.#change?.bytes(bytes);
       return { module: new WebAssembly.Module(bytes) };
     });
   }
@@ -177,7 +177,7 @@ export class Parts<Name extends string> {
       try {
         const bytes = readNow(url);
         checkMagic(bytes, url);
-        this.#change?.(bytes);
+        this.#change?.bytes(bytes);
         return bytes;
       } catch (error) {
         cause ??= error;

@@ -5,7 +5,7 @@
  */
 import * as glue from "../../wasm/engine.js";
 import { builtinModule } from "../base/builtinModule.ts";
-import { shareMemory } from "./memory.ts";
+import { sharedMemory } from "./memory.ts";
 import { Parts } from "./parts.ts";
 import { markStopped, type ThreadStart } from "./threads.ts";
 import { type PartName, PARTS } from "./variant.ts";
@@ -18,7 +18,7 @@ else
 /** Works for the engine as long as there is one. */
 function work({ module, memory, parts: state, worker, stoppedAddress }: ThreadStart): void {
   const parts = new Parts<PartName>("the engine", PARTS.simd, () => undefined);
-  parts.restore({ ...state, change: shareMemory });
+  parts.restore({ ...state, change: sharedMemory });
   parts.attach(glue.initSync({ module, memory }));
   glue.set_parts(parts);
   try {

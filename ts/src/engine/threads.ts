@@ -7,7 +7,7 @@
 import { builtinModule } from "../base/builtinModule.ts";
 import type { Found } from "./parts.ts";
 
-export { shareMemory } from "./memory.ts";
+export { sharedMemory } from "./memory.ts";
 
 /** What all workers of an instance are told. */
 export interface ThreadHome {
