@@ -589,3 +589,75 @@ test(
   },
   PATIENCE,
 );
+
+test(
+  "has memory of its own where its elements are others on the device than those that it looks at",
+  async () => {
+    const found = await page.evaluate(async () => {
+      const { torch } = probe;
+      const x = torch.tensor([1, -2, 0.5, 3], { dtype: "float16" });
+      const bits = (dtype: string) => (a: tracefx.Tensor, b: tracefx.Tensor) => [
+        torch.ops["aten"]?.["view"]?.["dtype"]?.(a, dtype) as tracefx.Tensor,
+        b.add(1),
+      ];
+      const rows: boolean[] = [];
+      for (const [input, dtype] of [
+        [x, "int16"],
+        [torch.tensor([1.5, -2]), "int32"],
+        [torch.tensor([1, 2, 3, 4, 5, 6, 7, 8], { dtype: "uint8" }), "int32"],
+      ] as const) {
+        const program = programOf(bits(dtype), input, torch.ones(2));
+        const [wanted] = program.module()(input, torch.ones(2)) as [tracefx.Tensor];
+        const results = await program
+          .module({ device: "gpu" })
+          .runAsync([await input.to("gpu"), torch.ones(2)], { outputs: "gpu" });
+        const [there] = results as [tracefx.GpuTensor];
+        const next = programOf((a) => a.mul(2), wanted);
+        const got = await next.module({ device: "gpu" }).runAsync([there]);
+        rows.push(torch.equal(await there.cpu(), wanted), torch.equal(got as tracefx.Tensor, wanted.mul(2)));
+      }
+      return rows;
+    });
+    expect(found).toEqual(Array(6).fill(true));
+  },
+  PATIENCE,
+);
+
+test(
+  "is refused beside another one of its buffer where a program writes, and is read though it was given up",
+  async () => {
+    const found = await page.evaluate(async () => {
+      const { torch } = probe;
+      const adds = programOf((a, b) => a.add_(1).mul(b), torch.zeros(3), torch.ones(3)).module({ device: "gpu" });
+      const reads = programOf((a, b) => a.mul(b), torch.zeros(3), torch.ones(3)).module({ device: "gpu" });
+      const x = await torch.tensor([1, 2, 3], { dtype: "float32" }).to("gpu");
+      const gpu = (await navigator.gpu.requestAdapter()) as GPUAdapter;
+      const device = await gpu.requestDevice();
+      // `COPY_SRC` and `COPY_DST`.
+      const usage = 4 | 8;
+      const buffer = device.createBuffer({ size: 12, usage });
+      const options = { device, dtype: "float32", shape: [3] } as const;
+      const [one, other] = [
+        await probe.tensorFromGpuBuffer(buffer, options),
+        await probe.tensorFromGpuBuffer(buffer, options),
+      ];
+      const own = programOf((a, b) => a.add_(1).mul(b), torch.zeros(3), torch.ones(3)).module({ device });
+      const promised = (await torch.tensor([4, 5, 6]).to("gpu")) as tracefx.GpuTensor;
+      const read = promised.cpu();
+      promised.dispose();
+      return {
+        twice: (await refusal(() => own.runAsync([one, other]))).split("\n")[0],
+        same: ((await adds.runAsync([x, x])) as tracefx.Tensor).toArray(),
+        square: ((await reads.runAsync([x, x])) as tracefx.Tensor).toArray(),
+        read: (await read).toArray(),
+      };
+    });
+    expect(found).toEqual({
+      twice: "FX0602: the inputs 0 and 1 are of one buffer, and the program writes to inputs",
+      same: [4, 9, 16],
+      square: [4, 9, 16],
+      read: [4, 5, 6],
+    });
+  },
+  PATIENCE,
+);

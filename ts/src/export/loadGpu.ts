@@ -4,6 +4,7 @@
  * @module
  */
 import { DeviceArg } from "../base/values.ts";
+import { isTraced, WITHOUT_ELEMENTS } from "../record/record.ts";
 import { layoutOf, moveToEngine, resizeTensor, takeLeaves, viewOn, withLeaves } from "../engine/tensors.ts";
 import type * as Gpu from "../gpu/run.ts";
 import { bringToGpuBy, type GivenGpu } from "../tensor/gpuTensor.ts";
@@ -32,7 +33,8 @@ export async function loadGpu(): Promise<typeof Gpu> {
 
 bringToGpuBy((tensor, [place, ...more]) => {
   const isGiven = typeof place === "object" && place !== null && "createComputePipelineAsync" in place;
-  const isGpu = place === "gpu" || (place instanceof DeviceArg && place.type === "gpu") || isGiven;
-  if (!isGpu || more.length > 0) return undefined;
+  // A tensor of a trace has no elements that could be brought anywhere.
+  if (!(place === "gpu" || isGiven) || more.length > 0 || isTraced(tensor) || WITHOUT_ELEMENTS in tensor)
+    return undefined;
   return loadGpu().then(({ toGpu }) => toGpu(tensor, isGiven ? (place as GivenGpu) : undefined));
 });

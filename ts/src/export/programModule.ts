@@ -188,7 +188,11 @@ export class ProgramModule implements Disposable {
     leaves: readonly unknown[],
     options: RunAsyncOptions & { readonly outputs: "gpu" },
   ): Promise<(EngineValue | GpuTensor)[]>;
-  runFlatAsync(leaves: readonly unknown[], options?: RunAsyncOptions): Promise<EngineValue[]>;
+  runFlatAsync(
+    leaves: readonly unknown[],
+    options?: RunAsyncOptions & { readonly outputs?: "cpu" },
+  ): Promise<EngineValue[]>;
+  runFlatAsync(leaves: readonly unknown[], options?: RunAsyncOptions): Promise<(EngineValue | GpuTensor)[]>;
   async runFlatAsync(leaves: readonly unknown[], options: RunAsyncOptions = {}): Promise<unknown[]> {
     checkOptions("runFlatAsync", options, [...WATCH, "outputs"]);
     checkList("runFlatAsync", "leaves", leaves);

@@ -17,6 +17,11 @@ export function deviceBytes(dtype: DType, nElements: number): number {
   return nElements * (DTYPES[dtype].size === 8 ? 8 : 4);
 }
 
+/** Whether elements of both dtypes lie the same way on the device and on the CPU. */
+export function lieAlike(a: DType, b: DType): boolean {
+  return a === b || (DTYPES[a].size === DTYPES[b].size && DTYPES[a].size >= 4);
+}
+
 /** The bytes of elements as the device has them. */
 export function forDevice(bytes: Uint8Array, dtype: DType): Uint8Array {
   return DTYPES[dtype].size < 4 ? widened(bytes, dtype) : bytes;
@@ -112,14 +117,15 @@ export class GpuMemory {
     });
   }
 
-  /** Promises the elements as the CPU has them. */
+  /** Promises the elements as the CPU has them, after what the device was told until now. */
   async bytes(): Promise<Uint8Array> {
     this.checkNotLost();
     const length = deviceBytes(this.dtype, this.nElements);
     if (length === 0) return new Uint8Array(0);
-    await loadLowering();
     const { device } = this.gpu;
     let staging: GPUBuffer | undefined;
+    // Its owner may give it up before it is read.
+    this.share();
     try {
       const { content } = await this.gpu.told(() => {
         staging = newStaging(device, length);
@@ -131,11 +137,14 @@ export class GpuMemory {
         promised.catch(() => undefined);
         return { content: promised };
       });
-      return forCpu(new Uint8Array(await this.gpu.orLost(content)), this.dtype);
+      const bytes = new Uint8Array(await this.gpu.orLost(content));
+      await loadLowering();
+      return forCpu(bytes, this.dtype);
     } catch (error) {
       throw this.gpu.refusal(error);
     } finally {
       staging?.destroy();
+      this.release();
     }
   }
 

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { DTYPES } from "../../../bindings/dtypes.ts";
 import type { Program } from "../../../bindings/gpu.ts";
 import { fxError, FxError } from "../base/errors.ts";
 import { call, type Engine, generation, lostWithEngine } from "../engine/engine.ts";
@@ -12,7 +13,7 @@ import type { GpuTensor } from "../tensor/gpuTensor.ts";
 import { type Gpu, gpuOf } from "./device.ts";
 import { host } from "./host.ts";
 import { loadLowering, type Lowered, lowered } from "./lowering.ts";
-import type { GpuMemory } from "./memory.ts";
+import { type GpuMemory, lieAlike } from "./memory.ts";
 import { type EmptyRun, type OuterBuffers, outerBuffers } from "./outer.ts";
 import { type PlanHost, PlanOnGpu, type Resident, type RunCounts } from "./plan.ts";
 import { StandIns } from "./standIns.ts";
@@ -77,11 +78,19 @@ function inputsOf(leaves: readonly unknown[], { inputs }: OuterBuffers, { output
   return found;
 }
 
-/** A result on the device, where it is a tensor. */
+/** A result on the device, where it is a tensor that has a place there. The tensor of the CPU stays. */
 async function goneUp(gpu: Gpu, result: EngineValue): Promise<RunResult> {
-  if (!(result instanceof host.Tensor)) return result;
-  using tensor = result;
-  return await uploaded(gpu, tensor);
+  return result instanceof host.Tensor && DTYPES[result.dtype].size <= 8 ? await uploaded(gpu, result) : result;
+}
+
+/** All results; where there is one that cannot be had, the others are disposed of. */
+async function allOrNone(promised: readonly Promise<RunResult>[]): Promise<RunResult[]> {
+  const settled = await Promise.allSettled(promised);
+  const failed = settled.find((it) => it.status === "rejected");
+  const results = settled.flatMap((it) => (it.status === "fulfilled" ? [it.value] : []));
+  if (failed === undefined) return results;
+  for (const it of results) if (memoryOf(it) !== undefined) (it as GpuTensor).dispose();
+  throw failed.reason;
 }
 
 function lost({ kind, reason, node, op, help, notes, cause }: FxError): FxError {
@@ -89,9 +98,24 @@ function lost({ kind, reason, node, op, help, notes, cause }: FxError): FxError 
 }
 
 /** A run that only moves what there is. */
-const UNWATCHED = (runner: EngineRunner): Pick<GpuRun, "runner" | "watch" | "refusal"> => {
+function unwatched(runner: EngineRunner): Pick<GpuRun, "runner" | "watch" | "refusal"> {
   return { runner, watch: { goes_on: () => true }, refusal: () => undefined };
-};
+}
+
+/** Refuses two tensors of one buffer that are not known to be one, where one may be written to. */
+function checkApart(leaves: readonly unknown[]): void {
+  const owners = new Map<GPUBuffer, readonly [memory: GpuMemory, at: number]>();
+  leaves.forEach((leaf, at) => {
+    const memory = memoryOf(leaf);
+    if (memory === undefined) return;
+    const [other, place] = owners.get(memory.buffer) ?? [memory, at];
+    owners.set(memory.buffer, [other, place]);
+    if (other === memory) return;
+    throw fxError("InputType", `the inputs ${place} and ${at} are of one buffer, and the program writes to inputs`, {
+      help: "give the same tensor twice, or a view of it that a program gave",
+    });
+  });
+}
 
 /** The plans of one module on the GPU. */
 export class RunsOnGpu implements Disposable {
@@ -104,11 +128,10 @@ export class RunsOnGpu implements Disposable {
   #isDisposed = false;
   /** Which of the engine's lives the plans belong to. */
   readonly #generation = generation();
-  /** What the last run took. */
-  counts: RunCounts | undefined;
-
   /** Whether what a run changes of the program's own tensors stays on the device. */
   readonly #keeps: boolean;
+  /** What the last run took. */
+  counts: RunCounts | undefined;
 
   constructor(device: GPUDevice | undefined, isAuto: boolean, keeps: boolean) {
     this.#device = device;
@@ -134,7 +157,7 @@ export class RunsOnGpu implements Disposable {
       const { parts, onGpu } = known;
       if (onGpu?.isAhead !== true || known === except) continue;
       try {
-        await onGpu.synchronize(this.#hostOf(UNWATCHED(runner), parts, 0, { isSeen: false }));
+        await onGpu.synchronize(this.#hostOf(unwatched(runner), parts, 0, { isSeen: false }));
       } catch (error) {
         this.#forget(known);
         throw lost(onGpu.gpu.refusal(error));
@@ -142,7 +165,7 @@ export class RunsOnGpu implements Disposable {
     }
   }
 
-  /** What the program gives, or what `onCpu` gives for the leaves where the CPU is to run it, before the next run begins. */
+  /** What the program gives, or what `onCpu` gives for the leaves where the CPU is to run it. The next run begins after it. */
   run(run: GpuRun, onCpu: (leaves: readonly unknown[]) => readonly EngineValue[]): Promise<readonly RunResult[]> {
     const done = this.#last.then(async () => (await this.#run(run)) ?? (await this.#onCpu(run, onCpu)));
     this.#last = done.catch(() => undefined);
@@ -164,7 +187,11 @@ export class RunsOnGpu implements Disposable {
     if (!run.resultsStay) return results;
     try {
       const gpu = await gpuOf(this.#device);
-      return await Promise.all(results.map((it) => goneUp(gpu, it)));
+      const there = await allOrNone(results.map((it) => goneUp(gpu, it)));
+      results.forEach((it, at) => {
+        if (it instanceof host.Tensor && it !== there[at]) it.dispose();
+      });
+      return there;
     } catch (error) {
       if (this.#isAuto && isOfDevice(error)) return results;
       throw error;
@@ -202,6 +229,7 @@ export class RunsOnGpu implements Disposable {
       const memory = memoryOf(leaf);
       if (memory !== undefined) checkOn(memory, gpu, `the input ${at}`);
     });
+    if (run.writes) checkApart(run.leaves);
     using standIns = StandIns.empty(run.leaves);
     const known = await this.#begun(run, standIns.leaves, gpu);
     // Others see what the program is now.
@@ -277,15 +305,23 @@ export class RunsOnGpu implements Disposable {
     const placed = async (value: EngineValue, at: number): Promise<RunResult> => {
       if (!(value instanceof host.Tensor)) return value;
       const memory = kept.get(outer.results[at] ?? -1) ?? standIns.memoryOf(value);
-      if (memory === undefined) return run.resultsStay ? await goneUp(gpu, value) : value;
+      if (memory === undefined) {
+        const up = run.resultsStay ? await goneUp(gpu, value) : value;
+        if (up !== value) value.dispose();
+        return up;
+      }
       using tensor = value;
       const there = onDevice(memory.share(), tensor.dtype, tensor.shape, viewOf(tensor));
-      if (run.resultsStay) return there;
+      if (run.resultsStay && lieAlike(memory.dtype, tensor.dtype)) return there;
       using input = there;
-      return await input.cpu();
+      const down = await input.cpu();
+      if (!run.resultsStay) return down;
+      // The elements are others on the device than those that it looks at: it has memory of its own.
+      using other = down;
+      return await uploaded(gpu, other);
     };
     try {
-      return await Promise.all(values.map(placed));
+      return await allOrNone(values.map(placed));
     } finally {
       for (const it of kept.values()) it.release();
     }

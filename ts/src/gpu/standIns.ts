@@ -71,12 +71,12 @@ export class StandIns implements Disposable {
 
   /** Writes what a run on the CPU has changed back to the device. */
   async writeBack(): Promise<void> {
-    for (const [memory, before] of this.#contents) {
+    const changed = Array.from(this.#contents).flatMap(([memory, before]) => {
       const now = this.#memories.get(memory)?.data as Uint8Array;
-      if (now.every((byte, at) => byte === before[at])) continue;
-      memory.checkWritable("an input");
-      await memory.write(now);
-    }
+      return now.every((byte, at) => byte === before[at]) ? [] : [[memory, now] as const];
+    });
+    for (const [memory] of changed) memory.checkWritable("an input");
+    for (const [memory, now] of changed) await memory.write(now);
   }
 
   [Symbol.dispose](): void {

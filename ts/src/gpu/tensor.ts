@@ -76,11 +76,15 @@ const MEMBERS = {
     },
   },
   to: {
-    async value(this: Tensor & GpuTensor, device: unknown): Promise<Tensor | GpuTensor> {
-      const place = String(device);
+    async value(this: Tensor & GpuTensor, device: unknown, ...more: unknown[]): Promise<Tensor | GpuTensor> {
+      const place = more.length === 0 ? String(device) : undefined;
       if (place === "cpu") return await this.cpu();
-      if (place === "gpu") return this;
-      if (isObject(device) && "createBuffer" in device) return await toGpu(this, device as unknown as GivenGpu);
+      if (place === "gpu") {
+        memoryOf(this)?.checkNotLost();
+        return this;
+      }
+      if (place !== undefined && isObject(device) && "createBuffer" in device)
+        return await toGpu(this, device as unknown as GivenGpu);
       throw fxError("NotImplemented", "a tensor on the GPU is not converted there", {
         help: "convert it on the CPU: (await x.cpu()).to(…)",
       });

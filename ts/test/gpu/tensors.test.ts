@@ -3,7 +3,7 @@ import { inspect } from "node:util";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { beforeAll, describe, expect, test } from "vitest";
-import { init, tensor, tensorFromGpuBuffer, torch } from "../../src/index.ts";
+import { exportProgram, init, nn, tensor, tensorFromGpuBuffer, torch } from "../../src/index.ts";
 import { device, dtype } from "../../src/base/values.ts";
 import { loadGpu } from "../../src/export/loadGpu.ts";
 import { layoutOf, moveToEngine, viewOn } from "../../src/engine/tensors.ts";
@@ -58,6 +58,30 @@ describe("a tensor that went to a device", () => {
       const error = thrown(look);
       expect([error.kind, error.help], String(look)).toEqual(["InputType", expect.stringContaining("await x.cpu()")]);
     }
+  });
+
+  test("is read though it is given up before the device answers", async () => {
+    const fake = fakeDevice();
+    const there = await tensor([1, 2]).to(fake.device);
+    const read = there.cpu();
+    there.dispose();
+    expect(fake.buffers[0]?.nDestroyed).toBe(0);
+    expect((await read).toArray()).toEqual([1, 2]);
+    expect(fake.buffers[0]?.nDestroyed).toBe(1);
+  });
+
+  test("is not promised where a trace would have the promise, or as another tensor is", async () => {
+    class Net extends nn.Module {
+      override forward(x: Tensor): unknown {
+        return (x as unknown as GpuTensor).to("gpu");
+      }
+    }
+    expect(thrown(() => exportProgram(new Net(), [tensor([1, 2])])).message).toContain("gpu");
+    const there = await tensor([1]).to(fakeDevice().device);
+    expect(thrown(() => tensor([1]).to(there.device)).help).toContain('await x.to("gpu")');
+    expect((await refusal(() => there.to("cpu", ...(["float64"] as unknown as [])))).help).toContain(
+      "(await x.cpu()).to",
+    );
   });
 
   test("gives its memory back once, when it is disposed of", async () => {
