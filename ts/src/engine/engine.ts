@@ -247,7 +247,9 @@ async function threadsFor({
 }: InitOptions): Promise<(typeof threading & { readonly n: number }) | undefined> {
   // The main thread of a page may not wait, and does not fetch what it has no use for.
   if (asked === 1 || typeof document !== "undefined" || typeof SharedArrayBuffer === "undefined") return undefined;
-  const module = await import("./threads.ts");
+  // A bundle of one file may come to it too late, and has no file for threads anyway.
+  const module = await import("./threads.ts").catch(() => undefined);
+  if (module === undefined) return undefined;
   const n = module.canHaveThreads() ? (asked ?? module.defaultNumThreads()) : 1;
   if (n === 1) return undefined;
   // What was compiled by whoever gives it has memory that is not shared.

@@ -78,7 +78,7 @@ console.log(JSON.stringify(told));
 
 function compiled(code: string, file: string): string {
   const { code: text } = transformSync(code, { loader: "ts", target: "es2022", sourcemap: "inline", sourcefile: file });
-  return text.replaceAll(/(from|import) "(\.[^"]*)\.ts"/g, '$1 "$2.js"');
+  return text.replaceAll(/(from |import |import\()"(\.[^"]*)\.ts"/g, '$1"$2.js"');
 }
 
 beforeAll(() => {
