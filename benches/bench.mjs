@@ -6,7 +6,7 @@
  *
  * It takes the native command and the package (`npm start` builds both), and a Python with torch, onnx and onnxscript, which
  * makes the models once. The peers are installed from npm beside them, and those in Rust are built there, in target/bench; after that
- * nothing is fetched. `native` has one and two threads; all WebAssembly has one, in Node or in a page of Chromium.
+ * nothing is fetched. `native` has one and two threads; WebAssembly has as many as `--threads` says in Node 22 and later, and one in a page of Chromium.
  * Every engine must give PyTorch's numbers. Each round measures every engine in a process of its own, so that a busy
  * machine disturbs all alike; what is printed is the shortest call of all rounds, which others on the machine lengthened
  * least. `peak` is the share of the multiplications and additions that the first engine makes in a product of 1,024.
