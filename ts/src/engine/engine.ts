@@ -250,7 +250,7 @@ async function threadsFor({
   // A bundle of one file may come to it too late, and has no file for threads anyway.
   const module = await import("./threads.ts").catch(() => undefined);
   if (module === undefined) return undefined;
-  const n = module.canHaveThreads() ? (asked ?? module.defaultNumThreads()) : 1;
+  const n = module.canHaveThreads() ? Math.min(asked ?? module.defaultNumThreads(), MAX_THREADS) : 1;
   if (n === 1) return undefined;
   // What was compiled by whoever gives it has memory that is not shared.
   const given: unknown[] = typeof deferred === "object" ? Object.values(deferred ?? {}) : [];

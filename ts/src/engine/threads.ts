@@ -100,11 +100,10 @@ const ENOUGH = 8;
 /** The environment variable that says how many threads there are where `init` is not told. */
 const VARIABLE = "TRACEFX_NUM_THREADS";
 
-/** How many threads the engine has where nobody says how many. */
+/** How many threads the engine has where nobody says how many, and it can have some. */
 export function defaultNumThreads(): number {
-  if (!canHaveThreads()) return 1;
   const asked = Number(globalThis.process?.env?.[VARIABLE]);
-  if (Number.isInteger(asked) && asked > 0) return Math.min(asked, 256);
+  if (Number.isInteger(asked) && asked > 0) return asked;
   const processors = builtinModule("node:os")?.availableParallelism() ?? globalThis.navigator?.hardwareConcurrency;
   return Math.min(processors ?? 1, ENOUGH);
 }

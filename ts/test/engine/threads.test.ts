@@ -13,6 +13,9 @@ import { fixture } from "../export/fixtures.ts";
 const DIST = new URL("../../dist/", import.meta.url).href;
 const WASM = new URL("../../wasm/", import.meta.url).href;
 
+/** What a thread that has come is told to say. */
+const PANICKED = "FX0902: the engine panicked: asked to panic";
+
 /** What programs begin with. */
 const BEGIN = `
   import { readFileSync } from "node:fs";
@@ -66,6 +69,7 @@ describe.concurrent("threads of the engine", () => {
       for (const n of [0, 1.5]) refused.push(refusal(() => torch.setNumThreads(n)));
       const counts = [];
       const bits = new Set();
+      refused.push(refusal(() => fail("panic")));
       for (const n of [4, 3, 2, 1, 4]) {
         torch.setNumThreads(n);
         counts.push(torch.getNumThreads());
@@ -73,7 +77,7 @@ describe.concurrent("threads of the engine", () => {
       }
       console.log(JSON.stringify([counts, bits.size, refused]));`);
     const reason = "FX0702: setNumThreads expects a positive integer, 256 at most";
-    expect(result).toEqual([[4, 3, 2, 1, 4], 1, [..."1234"].map(() => "FX0702").concat(reason, reason)]);
+    expect(result).toEqual([[4, 3, 2, 1, 4], 1, [..."1234"].map(() => "FX0702").concat(reason, reason, PANICKED)]);
   });
 
   it("are one where nobody asks for more, or there can be no more", async () => {
@@ -124,12 +128,13 @@ describe.concurrent("threads of the engine", () => {
       }
       console.log(JSON.stringify(Object.values(refused).map((it) => [...it])));`);
     const stopped = "FX0902: the engine stopped and its memory cannot be trusted any more";
-    expect(result).toEqual([[stopped], [stopped], ["FX0902: the engine panicked: asked to panic"]]);
+    expect(result).toEqual([[stopped], [stopped], [PANICKED]]);
   });
 
   it("read the parts that their kernels are in", async () => {
     const result = await said(`
       await init({ threads: 2 });
+      refusal(() => fail("panic"));
       const results = [2, 1].map((n) => {
         torch.setNumThreads(n);
         const x = torch.linspace(-0.99, 0.99, 500_000, { dtype: torch.float64 });
@@ -162,10 +167,14 @@ describe.concurrent("threads of the engine", () => {
       const folder = ${JSON.stringify(fixture("digits_cnn"))};
       const read = (name) => tracefx.readSafetensors(readFileSync(folder + "/" + name)).tensors.values().next().value;
       const [input, expected] = [read("inputs.safetensors"), read("expected.safetensors").toFloat32Array()];
+      const none = new EngineWorker({ threads: 0 });
+      const refused = await none.loadModule(folder + "/model.pt2").catch((error) => error.reason);
+      none.terminate();
       const engine = new EngineWorker({ threads: 3 });
       const model = await engine.loadModule(folder + "/model.pt2");
       const logits = await model.runAsync([made(input.toFloat32Array(), { shape: input.shape })]);
-      console.log(JSON.stringify(Math.max(...logits.toFloat32Array().map((it, at) => Math.abs(it - expected[at])))));`);
-    expect(result).toBeLessThan(1e-4);
+      const far = Math.max(...logits.toFloat32Array().map((it, at) => Math.abs(it - expected[at])));
+      console.log(JSON.stringify([far < 1e-4, refused]));`);
+    expect(result).toEqual([true, "threads of init expects a positive integer, 256 at most"]);
   });
 });
