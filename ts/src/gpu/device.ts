@@ -15,6 +15,9 @@ export interface GpuLimits {
   readonly workgroups: number;
 }
 
+/** What a module has at one of its bindings. */
+export type Binding = "storage" | "read-only-storage" | "texture";
+
 /** A module that is compiled. */
 export interface Pipeline {
   readonly pipeline: GPUComputePipeline;
@@ -146,20 +149,19 @@ export class Gpu {
   }
 
   /** A module as a pipeline, compiled once. */
-  pipeline(text: string, isWritten: readonly boolean[]): Promise<Pipeline> {
-    const key = `${isWritten.map(Number).join("")} ${text}`;
-    const known = this.#pipelines.get(key) ?? this.#compiled(text, isWritten);
+  pipeline(text: string, bindings: readonly Binding[]): Promise<Pipeline> {
+    const key = `${bindings.join(" ")} ${text}`;
+    const known = this.#pipelines.get(key) ?? this.#compiled(text, bindings);
     this.#pipelines.set(key, known);
     known.catch(() => this.#pipelines.delete(key));
     return known;
   }
 
-  async #compiled(code: string, isWritten: readonly boolean[]): Promise<Pipeline> {
+  async #compiled(code: string, bindings: readonly Binding[]): Promise<Pipeline> {
     const { device } = this;
     const [asked, problem] = this.watched(() => {
-      const entries = isWritten.map((it, binding) => {
-        const type = it ? ("storage" as const) : ("read-only-storage" as const);
-        return { binding, visibility: COMPUTE, buffer: { type } };
+      const entries = bindings.map((it, binding) => {
+        return { binding, visibility: COMPUTE, ...(it === "texture" ? { texture: {} } : { buffer: { type: it } }) };
       });
       const layout = device.createBindGroupLayout({ entries });
       const module = device.createShaderModule({ code });

@@ -6,7 +6,7 @@
 import { fxError, FxError } from "../base/errors.ts";
 import { checkGiven } from "../base/given.ts";
 import type { GivenGpu, GivenImage, GpuTensor } from "../tensor/gpuTensor.ts";
-import { type Gpu, gpuOf } from "./device.ts";
+import { type Gpu, gpuOf, type Pipeline } from "./device.ts";
 import { GpuMemory, newBuffer } from "./memory.ts";
 import { onDevice } from "./tensor.ts";
 
@@ -36,8 +36,6 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 const WIDTHS = ["displayWidth", "videoWidth", "naturalWidth", "width"] as const;
 const HEIGHTS = ["displayHeight", "videoHeight", "naturalHeight", "height"] as const;
 
-const pipelines = new WeakMap<Gpu, Promise<GPUComputePipeline>>();
-
 /** A tensor of the colours of an image, on the device of the caller or on that of all modules. */
 export async function ofImage(given: GivenImage, device: GivenGpu | undefined): Promise<GpuTensor> {
   const [width, height] = [WIDTHS, HEIGHTS].map((names) => sizeOf(given, names)) as [number, number];
@@ -45,7 +43,7 @@ export async function ofImage(given: GivenImage, device: GivenGpu | undefined): 
   checkGiven("tensorFromImage", isImage, "an image, a canvas or a frame of a video that has pixels");
   const gpu = await gpuOf(device as GPUDevice | undefined);
   gpu.checkNotLost();
-  const pipeline = await pipelineOf(gpu);
+  const pipeline = await gpu.orLost(gpu.pipeline(PLANES, ["texture", "storage"]));
   const source = given as unknown as ImageBitmap;
   try {
     return await planesOf(gpu, pipeline, source, width, height);
@@ -66,7 +64,7 @@ export async function ofImage(given: GivenImage, device: GivenGpu | undefined): 
 
 async function planesOf(
   gpu: Gpu,
-  pipeline: GPUComputePipeline,
+  { pipeline, layout }: Pipeline,
   source: ImageBitmap,
   width: number,
   height: number,
@@ -87,7 +85,7 @@ async function planesOf(
     const encoder = device.createCommandEncoder();
     const pass = encoder.beginComputePass();
     pass.setPipeline(pipeline);
-    pass.setBindGroup(0, device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries }));
+    pass.setBindGroup(0, device.createBindGroup({ layout, entries }));
     pass.dispatchWorkgroups(Math.ceil(width / TILE), Math.ceil(height / TILE));
     pass.end();
     device.queue.submit([encoder.finish()]);
@@ -111,21 +109,6 @@ function copy(queue: GPUQueue, source: ImageBitmap, texture: GPUTexture, width: 
       help: "a video has a frame when it has loaded one, and an image of another origin needs its permission (crossOrigin)",
     });
   }
-}
-
-function pipelineOf(gpu: Gpu): Promise<GPUComputePipeline> {
-  const known = pipelines.get(gpu);
-  if (known !== undefined) return known;
-  const { device } = gpu;
-  const descriptor = (): GPUComputePipelineDescriptor => {
-    return { layout: "auto", compute: { module: device.createShaderModule({ code: PLANES }), entryPoint: "main" } };
-  };
-  const made = gpu
-    .told(() => ({ pipeline: device.createComputePipelineAsync(descriptor()) }))
-    .then((it) => it.pipeline);
-  pipelines.set(gpu, made);
-  made.catch(() => pipelines.delete(gpu));
-  return made;
 }
 
 function sizeOf(source: unknown, names: readonly string[]): number {

@@ -123,8 +123,8 @@ export class PlanOnGpu {
     const { program } = lowered;
     const dispatches = program.steps.map(({ work }) => ("device" in work ? work.device : []));
     const pipelineOf = async (it: Dispatch) => {
-      const flags = it.bindings.map((binding) => binding.is_written);
-      return await gpu.pipeline(program.modules[it.module] as string, flags);
+      const bindings = it.bindings.map(({ is_written }) => (is_written ? "storage" : "read-only-storage"));
+      return await gpu.pipeline(program.modules[it.module] as string, bindings);
     };
     const pipelines = await gpu.orLost(Promise.all(dispatches.map((it) => Promise.all(it.map(pipelineOf)))));
     const buffers: GPUBuffer[] = [];
