@@ -92,9 +92,7 @@ impl Bands {
     pub(super) fn run(&self, input: &[f32], tail: Tail<'_>, out: &mut [f32]) -> Result<()> {
         let it = &self.geometry;
         let row = it.points[1] * tail.n_channels();
-        // The same bits come of any parts. Those of a thread are large, since each computes some rows that another one does too.
-        let n_parts = if parallel::n_threads() == 1 { 1 } else { 2 * parallel::n_threads() };
-        let part = (it.n_images * it.points[0]).div_ceil(n_parts).max(self.n_rows);
+        let part = self.rows_of_a_part(parallel::n_threads()).max(self.n_rows);
         parallel::try_parts_mut(out, part * row, |first, out| {
             let (mut first, mut left) = (first / row, out);
             while !left.is_empty() {
@@ -107,6 +105,19 @@ impl Bands {
             }
             Ok(())
         })
+    }
+
+    /// The rows of points that a thread computes without a pause. The same bits come of any, but a part expands the rows at its edges that
+    /// the next one expands, too: two parts for each thread, or one where these would be many.
+    fn rows_of_a_part(&self, n_threads: usize) -> usize {
+        let it = &self.geometry;
+        let n_rows = it.n_images * it.points[0];
+        if n_threads == 1 {
+            return n_rows;
+        }
+        let n_twice = if self.expand.is_some() { it.span(0).saturating_sub(it.stride[0]) } else { 0 };
+        let part = n_rows.div_ceil(2 * n_threads);
+        if part * it.stride[0] < 4 * n_twice { n_rows.div_ceil(n_threads) } else { part }
     }
 
     /// Computes rows of points of an image from row `y` on.
