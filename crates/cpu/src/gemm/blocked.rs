@@ -132,7 +132,7 @@ pub(crate) const ROWS: usize = 144;
 const MOST_PANELS: usize = 16;
 
 /// Multiplications that are worth a thread.
-const SHARED: usize = 1 << 17;
+const SHARED: u64 = 1 << 17;
 
 /// What is computed: `target = epilogue(start + lhs * rhs)`.
 pub(crate) struct BlockedGemm<'a, T, L, C, E> {
@@ -155,7 +155,7 @@ impl<T: GemmElement, L: LhsRows<T>, C: RhsColumns<T>, E: Epilogue<T>> BlockedGem
         assert!(self.lhs.has(m, k), "the left side lies in rows");
         let [height, width] = self.level.run(TileShape(PhantomData::<T>));
         let n_panels = n.div_ceil(width);
-        if m * n * k <= SHARED {
+        if self.size.n_terms() <= SHARED {
             (0..n)
                 .step_by(MOST_PANELS * width)
                 .try_for_each(|first| self.columns(first..n.min(first + MOST_PANELS * width)))
@@ -205,8 +205,8 @@ impl<T: GemmElement, L: LhsRows<T>, C: RhsColumns<T>, E: Epilogue<T>> BlockedGem
 }
 
 /// The panels of a part where the columns are shared.
-fn panels_of_a_part(Extent { m, n, k }: Extent, n_panels: usize) -> usize {
-    n_panels.div_ceil((m * n * k / SHARED).clamp(1, 8)).min(MOST_PANELS)
+fn panels_of_a_part(size: Extent, n_panels: usize) -> usize {
+    n_panels.div_ceil((size.n_terms() / SHARED).clamp(1, 8) as usize).min(MOST_PANELS)
 }
 
 /// The right side of products, laid out once: all panels of a block of its rows, then those of the next block.
@@ -294,10 +294,10 @@ impl<T: GemmElement, L: LhsRows<T>, P: Deref<Target = [T]> + Sync, E: Epilogue<T
 impl<T: GemmElement, L: LhsRows<T>, C: Sync, E: Epilogue<T>> BlockedGemm<'_, T, L, C, E> {
     /// Has `part` compute rows and columns, which begin a panel, on as many threads as there are and the sizes are worth.
     pub(super) fn share(&self, part: &(dyn Fn(Range<usize>, Range<usize>) + Sync)) {
-        let Extent { m, n, k } = self.size;
+        let Extent { m, n, .. } = self.size;
         let [height, width] = self.level.run(TileShape(PhantomData::<T>));
         let n_panels = n.div_ceil(width);
-        if m * n * k <= SHARED {
+        if self.size.n_terms() <= SHARED {
             part(0..m, 0..n);
         } else if n_panels >= 8 || m < 8 * height {
             let n_cols = panels_of_a_part(self.size, n_panels) * width;

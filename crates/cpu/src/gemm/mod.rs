@@ -48,6 +48,13 @@ pub(crate) struct Extent {
     pub(crate) k: usize,
 }
 
+impl Extent {
+    /// The multiplications. Of matrices that fit an address space of 32 bits there can be more than it has addresses.
+    pub(crate) fn n_terms(self) -> u64 {
+        [self.m, self.n, self.k].into_iter().map(|it| it as u64).fold(1, u64::saturating_mul)
+    }
+}
+
 /// What the sums of a product start from.
 #[derive(Clone, Copy)]
 pub(crate) enum Start<'a, T> {
@@ -115,7 +122,7 @@ pub(crate) trait GemmElement: Number + Element {
 }
 
 /// Below this many multiplications a plain loop beats the set-up of a blocked product.
-const SMALL: usize = 512;
+const SMALL: u64 = 512;
 
 /// Fewer rows than these are not worth laying out the other side.
 const FEW: usize = 48;
@@ -178,7 +185,7 @@ fn into_view<T: GemmElement>(
     start: Start<'_, T>,
 ) -> Result<()> {
     let Extent { m, n, k } = size;
-    if m * n * k <= SMALL {
+    if size.n_terms() <= SMALL {
         plain(size, &target, lhs, rhs, start);
         return Ok(());
     }
@@ -232,7 +239,7 @@ pub(crate) fn pack<T: GemmElement>(
     rhs: MatrixView<'_, T>,
 ) -> Result<Option<PackedRhs<T>>> {
     let Extent { m, n, k } = size;
-    if m * n * k <= SMALL || n <= THIN || m <= THIN || is_turned(size, lhs, rhs) {
+    if size.n_terms() <= SMALL || n <= THIN || m <= THIN || is_turned(size, lhs, rhs) {
         return Ok(None);
     }
     PackedRhs::new(Level::best(), n, k, &rhs).map(Some)
@@ -531,6 +538,13 @@ mod tests {
             let part = of(rows, cols);
             assert!((0..rows * cols).all(|at| part[at] == whole[at / cols * n + at % cols]), "{rows} {cols}");
         }
+    }
+
+    #[test]
+    fn multiplications_are_counted_where_addresses_end() {
+        let side = 1 << 16;
+        assert_eq!(Extent { m: side, n: side, k: 1 }.n_terms(), 1 << 32);
+        assert_eq!(Extent { m: side, n: side, k: side }.n_terms(), 1 << 48);
     }
 
     #[test]

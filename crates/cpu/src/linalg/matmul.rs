@@ -37,7 +37,7 @@ pub(super) const KERNELS: &[(&str, Kernel)] = &[
 ];
 
 /// Multiplications that one thread does for a batch of small matrices.
-const TOGETHER: usize = 1 << 17;
+const TOGETHER: u64 = 1 << 17;
 
 /// What is computed: `beta * addend + alpha * lhs * rhs`, where `lhs` and `rhs` are batches of matrices.
 struct Call<'a> {
@@ -112,7 +112,7 @@ impl<'a> Call<'a> {
             } else if let Some(packed) = packed {
                 gemm_packed(size, MatrixViewMut { data: out, row: n }, matrix(&lhs, 0), packed, start)?;
             } else {
-                let n_together = (TOGETHER / (m * n * k).max(1)).clamp(1, n_batch.max(1));
+                let n_together = ((TOGETHER / size.n_terms().max(1)) as usize).clamp(1, n_batch.max(1));
                 parallel::try_parts_mut(out, n_together * m * n, |first, out| {
                     for (at, out) in out.chunks_exact_mut(m * n).enumerate() {
                         let batch = first / (m * n) + at;
