@@ -46,12 +46,12 @@ const ENGINES = {
   "tracefx/runtime": {
     code: (/** @type {string} */ name) =>
       `import { load, tensor } from "tracefx/runtime"; const model = await load("/${name}.fxg"); const out = model(...INPUTS.map(({ data, shape, dtype }) => tensor(data, { shape, dtype }))); done(out.data[0]);`,
-    files: ["runtime-simd.wasm", "runtime-rare.wasm"].map((it) => join(ROOT, "ts/wasm", it)),
+    files: ["runtime-simd.wasm", "runtime-relaxed.wasm", "runtime-rare.wasm"].map((it) => join(ROOT, "ts/wasm", it)),
   },
   "tracefx/load": {
     code: (/** @type {string} */ name) =>
       `import { loadModule, tensor } from "tracefx/load"; const model = await loadModule("/${name}.pt2"); const out = model(...INPUTS.map(({ data, shape, dtype }) => tensor(data, { shape, dtype }))); done(out.data[0]);`,
-    files: ["engine-simd.wasm", "engine-edit.wasm", "engine-rare.wasm"].map((it) => join(ROOT, "ts/wasm", it)),
+    files: ["engine-simd.wasm", "engine-relaxed.wasm", "engine-edit.wasm", "engine-rare.wasm"].map((it) => join(ROOT, "ts/wasm", it)),
   },
   "onnxruntime-web": {
     code: (/** @type {string} */ name) =>

@@ -22,8 +22,10 @@ const FILES = /** @type {const} */ ({
   "engine-simd.wasm": 1_300_000,
   "engine-edit.wasm": 280_000,
   "engine-rare.wasm": 2_400_000,
+  "engine-relaxed.wasm": 4_000,
   "runtime-simd.wasm": 425_000,
   "runtime-rare.wasm": 620_000,
+  "runtime-relaxed.wasm": 4_000,
   "gpu.wasm": 400_000,
 });
 

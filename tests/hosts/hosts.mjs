@@ -36,7 +36,7 @@ const node = (/** @type {string} */ version) =>
 
 const FILES = "tracefx/wasm";
 /** The engine's files: the module, and the parts that a call reads when it needs one. */
-const ENGINE = ["engine-simd.wasm", "engine-edit.wasm", "engine-rare.wasm"];
+const ENGINE = ["engine-simd.wasm", "engine-edit.wasm", "engine-rare.wasm", "engine-relaxed.wasm"];
 
 /** Puts the engine beside a bundle, for bundlers that leave files behind. */
 const COPY = ENGINE.map((it) => `fs.copyFileSync("../node_modules/${FILES}/${it}", "dist/${it}")`).join("; ");
@@ -78,7 +78,7 @@ const BASIC = [
     name: "Node executable",
     packages: { esbuild: "0.28.2", postject: "1.0.0-alpha.6" },
     files: {
-      "main.js": `import sea from "node:sea";\n${MAIN}const [wasm, edit, rare] = ${JSON.stringify(ENGINE)}.map((it) => sea.getAsset(it));\nrun({ wasm, parts: { edit, rare } }).then(console.log);\n`,
+      "main.js": `import sea from "node:sea";\n${MAIN}const [wasm, edit, rare, relaxed] = ${JSON.stringify(ENGINE)}.map((it) => sea.getAsset(it));\nrun({ wasm, parts: { edit, rare, relaxed } }).then(console.log);\n`,
       "sea.json": JSON.stringify({
         main: "main.cjs",
         output: "main.blob",
@@ -107,7 +107,7 @@ const BASIC = [
       ],
       ["./program"],
     ],
-    configuration: 'init({ wasm: sea.getAsset("engine-simd.wasm"), parts: { edit: …, rare: … } })',
+    configuration: 'init({ wasm: sea.getAsset("engine-simd.wasm"), parts: { edit: …, rare: …, relaxed: … } })',
   },
   { name: "tsx", packages: { tsx: "4.23.15" }, files: { "main.ts": PRINTS }, commands: [["tsx", "main.ts"]] },
   {
@@ -139,16 +139,16 @@ const BASIC = [
     name: "Bun executable",
     packages: { bun: "1.4.5" },
     files: {
-      "main.js": `${ENGINE.map((it, at) => `import file${at} from "${FILES}/${it}" with { type: "file" };\n`).join("")}${MAIN}const [wasm, edit, rare] = await Promise.all([file0, file1, file2].map((it) => Bun.file(it).arrayBuffer()));\nconsole.log(await run({ wasm, parts: { edit, rare } }));\n`,
+      "main.js": `${ENGINE.map((it, at) => `import file${at} from "${FILES}/${it}" with { type: "file" };\n`).join("")}${MAIN}const [wasm, edit, rare, relaxed] = await Promise.all([file0, file1, file2, file3].map((it) => Bun.file(it).arrayBuffer()));\nconsole.log(await run({ wasm, parts: { edit, rare, relaxed } }));\n`,
     },
     commands: [["bun", "build", "--compile", "main.js", "--outfile", "program"], ["./program"]],
-    configuration: "init({ wasm: await Bun.file(file).arrayBuffer(), parts: { edit: …, rare: … } })",
+    configuration: "init({ wasm: await Bun.file(file).arrayBuffer(), parts: { edit: …, rare: …, relaxed: … } })",
   },
   {
     name: "workerd",
     packages: { esbuild: "0.28.2", workerd: "1.20261117.1" },
     files: {
-      "worker.js": `import wasm from "./engine-simd.wasm";\nimport edit from "./engine-edit.wasm";\nimport rare from "./engine-rare.wasm";\n${MAIN}export default { fetch: async () => new Response(await run({ wasm, parts: { edit, rare } })) };\n`,
+      "worker.js": `import wasm from "./engine-simd.wasm";\nimport edit from "./engine-edit.wasm";\nimport rare from "./engine-rare.wasm";\nimport relaxed from "./engine-relaxed.wasm";\n${MAIN}export default { fetch: async () => new Response(await run({ wasm, parts: { edit, rare, relaxed } })) };\n`,
       "config.capnp": `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [(name = "main", worker = .main)],
@@ -175,7 +175,7 @@ ${ENGINE.map((it) => `    (name = "${it}", wasm = embed "../node_modules/${FILES
     ],
     server: "workerd serve config.capnp",
     configuration:
-      'init({ wasm, parts: { edit, rare } }), with `import wasm from "tracefx/wasm/engine-simd.wasm"` and so on',
+      'init({ wasm, parts: { edit, rare, relaxed } }), with `import wasm from "tracefx/wasm/engine-simd.wasm"` and so on',
   },
   {
     name: "static folder",

@@ -4,7 +4,7 @@
 use crate::gemm::blocked::PackedRhs;
 use crate::gemm::output_view::OutputView;
 use crate::gemm::{
-    Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm, gemm_into, gemm_packed, gemm_packed_into,
+    Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm_into, gemm_on, gemm_packed, gemm_packed_into,
 };
 use crate::numeric::dispatch::with_float;
 use crate::numeric::float::Float;
@@ -104,6 +104,7 @@ fn compute<A: Float + GemmElement>(args: &Args<'_, Tensor>, options: &Options<'_
     };
     let n_features = query.sizes[query.sizes.len() - 1];
     let attend = Attend {
+        level: Level::best(),
         n_columns,
         n_features,
         scale: A::of(options.scale.unwrap_or(1.0 / (n_features as f64).sqrt())),
@@ -216,6 +217,8 @@ const ROWS: usize = 48;
 
 /// Attention of heads, each of which `head` gives by its number.
 pub(crate) struct Attend<'a, A, H> {
+    /// The instructions of products.
+    pub(crate) level: Level,
     /// The keys of a head.
     pub(crate) n_columns: usize,
     /// The elements of a key.
@@ -292,7 +295,7 @@ impl<'a, A: Float + GemmElement, H: Fn(usize) -> Head<'a, A> + Sync> Attend<'_, 
             }
             packed_of.push(heads.len() - 1);
         }
-        let (level, n, k) = (Level::best(), self.n_columns, self.n_features);
+        let (level, n, k) = (self.level, self.n_columns, self.n_features);
         let room = [PackedRhs::<A>::room(level, n, k), PackedRhs::<A>::room(level, n_values, n)];
         scratch::with::<A, _>(heads.len() * (room[0] + room[1]), |all| {
             let rooms = all.chunks_exact_mut(room[0] + room[1]);
@@ -330,7 +333,7 @@ impl<'a, A: Float + GemmElement, H: Fn(usize) -> Head<'a, A> + Sync> Attend<'_, 
             let to = MatrixViewMut { data: weights, row: n_columns };
             match packed {
                 Some([keys, _]) => gemm_packed(size, to, query, keys, Start::Zero)?,
-                None => gemm(size, to, query, head.key.transposed(), Start::Zero)?,
+                None => gemm_on(self.level, size, to, query, head.key.transposed(), Start::Zero)?,
             }
             if n_columns > 0 {
                 isa::run(Weights {
@@ -350,7 +353,7 @@ impl<'a, A: Float + GemmElement, H: Fn(usize) -> Head<'a, A> + Sync> Attend<'_, 
             match packed {
                 Some([_, values]) => gemm_packed_into(size, target, weights, values, Start::Zero),
                 None if n_values == 0 => Ok(()),
-                None => gemm_into(size, target, weights, head.value, Start::Zero),
+                None => gemm_into(self.level, size, target, weights, head.value, Start::Zero),
             }
         })
     }

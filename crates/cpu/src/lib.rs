@@ -36,6 +36,8 @@ mod reduce;
 mod sort;
 mod view;
 
+#[cfg(target_family = "wasm")]
+pub use numeric::isa::{AddProducts, use_relaxed_simd};
 pub use numeric::thread_pool::{
     get_num_threads, parallel_for, run_worker, set_num_threads, start_workers_by, with_num_threads, worker_stopped,
 };
@@ -92,7 +94,7 @@ pub fn kernels() -> &'static Kernels {
 /// The vector instructions that kernels use here: the best ones of this machine, or in debug builds those that every machine of the
 /// target has.
 pub fn instruction_set() -> &'static str {
-    numeric::isa::Level::best().name()
+    numeric::isa::Level::of_fast_steps().name()
 }
 
 /// All operators with these kernels.

@@ -4,6 +4,9 @@
 //! JavaScript says by [`set_parts`] what instantiates them. This crate is a part of every module that is split.
 #![forbid(unsafe_code)]
 
+#[cfg(target_family = "wasm")]
+mod relaxed;
+
 use std::cell::Cell;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -35,4 +38,12 @@ pub fn set_parts(parts: Parts) {
 #[wasm_bindgen]
 pub fn load_part(part: u32) {
     PARTS.get().expect("set_parts is called before all else").load(part);
+}
+
+/// Says that the host has relaxed SIMD and the part whose functions have it: plans that are compiled from now on use them where their
+/// precision is fast.
+#[wasm_bindgen]
+pub fn use_relaxed_simd() {
+    #[cfg(target_family = "wasm")]
+    tracefx_cpu::use_relaxed_simd(relaxed::add_products);
 }

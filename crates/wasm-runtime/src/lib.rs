@@ -8,7 +8,7 @@
 use std::panic::AssertUnwindSafe;
 use tracefx_core::{Code, DType, Diagnostic, Storage, Tensor};
 use tracefx_ops::Value;
-pub use tracefx_wasm_parts::{Parts, load_part, set_parts};
+pub use tracefx_wasm_parts::{Parts, load_part, set_parts, use_relaxed_simd};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 

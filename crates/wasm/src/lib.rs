@@ -39,7 +39,7 @@ pub use shapes::ShapeSession;
 pub use storages::Storages;
 pub use tensor::{free_tensor, new_tensor, read_tensor, resize_tensor, storage_length};
 pub use threads::{Threads, num_threads, run_worker, set_num_threads, set_threads, worker_stopped};
-pub use tracefx_wasm_parts::{Parts, load_part, set_parts};
+pub use tracefx_wasm_parts::{Parts, load_part, set_parts, use_relaxed_simd};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

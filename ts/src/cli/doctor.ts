@@ -8,7 +8,8 @@ import type { FINDINGS } from "../../../bindings/command.ts";
 import { FxError } from "../base/errors.ts";
 import { call, getNumThreads, init } from "../engine/engine.ts";
 import { canHaveThreads } from "../engine/threads.ts";
-import { bestVariant } from "../engine/variant.ts";
+import { hasRelaxedSimd } from "../engine/relaxed.ts";
+import { canRunEngine } from "../engine/variant.ts";
 
 /** Something that is not there, and what to do. */
 interface Missing {
@@ -30,17 +31,17 @@ export async function examine(isJson: boolean): Promise<{ readonly text: string;
     isReady = false;
     lacks("node", `Node ${node} is older than 20.19`, "install Node 22 or later from https://nodejs.org");
   }
-  const variant = bestVariant();
-  if (variant === undefined) {
+  const canRun = canRunEngine();
+  if (!canRun) {
     isReady = false;
     lacks("simd", "this host has no WebAssembly with SIMD", "use Node 20.19 or later, without --jitless");
   }
-  const engine = variant === undefined ? undefined : await engineVersion();
+  const engine = canRun ? await engineVersion() : undefined;
   if (engine instanceof Error) {
     isReady = false;
     lacks("engine", engine.message, "install the package again: npm install tracefx");
   }
-  const vectors = variant === undefined ? "none" : "simd128";
+  const vectors = !canRun ? "none" : hasRelaxedSimd() ? "simd128, relaxed" : "simd128";
   const gpu = await gpuOfHost();
   if (gpu instanceof FxError) {
     const cure = "npm install webgpu for programs in Node; for the shell, cargo install tracefx-cli";

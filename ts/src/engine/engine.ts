@@ -12,7 +12,8 @@ import { type ErrorDetails, type ErrorName, fxError } from "../base/errors.ts";
 import { bytesOf, checkMagic, compileGiven, type ModuleSource } from "./module.ts";
 import { Parts, type PartSources } from "./parts.ts";
 import type * as threading from "./threads.ts";
-import { bestVariant, MODULES, type PartName, PARTS, type Variant } from "./variant.ts";
+import { chosenVariant, hasRelaxedSimd } from "./relaxed.ts";
+import { canRunEngine, MODULES, type PartName, PARTS, type Variant } from "./variant.ts";
 import { checkOptions } from "../base/given.ts";
 
 /** The functions that the engine offers. */
@@ -30,18 +31,23 @@ export type Engine = Omit<
   | "share_memory"
   | "run_worker"
   | "worker_stopped"
+  | "use_relaxed_simd"
 >;
 
 /** How to load the engine. */
 export interface InitOptions {
-  /** Which build to load; by default the fastest that this host can run. */
+  /**
+   * Which build to load; by default the fastest that this host can run: `relaxed`, where there is relaxed SIMD, or else `simd`. Their results differ
+   * within the tolerances of PyTorch, and not at all with `precision: "strict"`.
+   */
   readonly variant?: Variant;
   /** The module itself or where it lies, for hosts where the package cannot find it. */
   readonly wasm?: ModuleSource | Promise<ModuleSource>;
   /**
    * When the rest of the engine is fetched, which `wasm` is not all of: `edit`, with passes, decompositions and export, and `rare`, with
    * operators that programs seldom call. By default (`"lazy"`) the first call that needs a part reads it, and in a page waits for
-   * it: with `"eager"` both are fetched before `init` has ended. Hosts where the package cannot find them are given them by name.
+   * it: with `"eager"` both are fetched before `init` has ended. `relaxed`, which the build of this name has, is fetched with the module. Hosts
+   * where the package cannot find them are given them by name.
    */
   readonly parts?: PartSources<PartName>;
   /**
@@ -57,7 +63,7 @@ let isBroken = false;
 /** The error of the call that a part of the engine was missing for. */
 let missing: Error | undefined;
 /** The parts of the engine that are not loaded with it. */
-const parts = new Parts<PartName>("the engine", PARTS.simd, (error) => {
+const parts = new Parts<PartName>("the engine", PARTS, (error) => {
   // What the call leaves behind Rust knows nothing of.
   missing = error;
   breakOff();
@@ -120,7 +126,7 @@ export function initSync(
 ): void {
   if (loaded) return;
   if (!(wasm instanceof WebAssembly.Module)) checkMagic(bytesOf(wasm), "the source");
-  parts.give("initSync", deferred);
+  parts.give("initSync", deferred, hasRelaxedSimd());
   if (!isFresh) renew();
   attach(glue.initSync({ module: wasm }));
   isFresh = false;
@@ -212,11 +218,14 @@ export function call<T>(body: (engine: Engine) => T): T {
 }
 
 async function load(options: InitOptions): Promise<void> {
-  const { variant, wasm, parts: deferred } = options;
+  const { wasm, parts: deferred } = options;
+  const variant = chosenVariant(options.variant);
   // Memory that a call made which failed later stays as it is.
   const threaded = isFresh || shared !== undefined ? await threadsFor(options) : undefined;
-  const compiling = compileGiven(wasm, () => packaged(variant), threaded?.sharedMemory);
-  const [module, found] = await Promise.all([compiling, parts.find("init", deferred, threaded?.sharedMemory)]);
+  const change = threaded?.sharedMemory;
+  const compiling = compileGiven(wasm, packaged, change);
+  const finding = parts.find("init", deferred, change, variant === "relaxed");
+  const [module, found] = await Promise.all([compiling, finding]);
   // As by `initSync` in the meantime.
   if (loaded) return;
   parts.restore(found);
@@ -270,6 +279,7 @@ function renew(): void {
 function attach(exports: { readonly memory: WebAssembly.Memory }): void {
   parts.attach(exports);
   glue.set_parts(parts);
+  if (parts.isRelaxed) glue.use_relaxed_simd();
   if (shared === undefined) return;
   const home = { module: shared.module, memory: exports.memory, stoppedAddress: glue.worker_stopped() };
   threads = new shared.Threads(
@@ -312,9 +322,8 @@ function checkNumThreads(what: string, n: number): void {
 }
 
 /** Where the package has the build. */
-function packaged(variant: Variant | undefined): URL {
-  const chosen = variant ?? bestVariant();
-  if (chosen === undefined) {
+function packaged(): URL {
+  if (!canRunEngine()) {
     throw fxError(
       "NotImplemented",
       "this host has no WebAssembly with SIMD and atomic instructions, which the engine needs",
@@ -323,13 +332,8 @@ function packaged(variant: Variant | undefined): URL {
       },
     );
   }
-  if (!Object.hasOwn(MODULES, chosen)) {
-    throw fxError("InvalidOption", `the engine has no variant ${chosen}`, {
-      help: `the variants are ${Object.keys(MODULES).join(" and ")}`,
-    });
-  }
   try {
-    return MODULES[chosen]();
+    return MODULES.simd();
   } catch (cause) {
     throw fxError("Io", "this host does not say where the files of the package lie", {
       cause,

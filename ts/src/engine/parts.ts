@@ -17,9 +17,11 @@ import {
   checkMagic,
   compileGiven,
   compileModule,
+  compilePackaged,
   type ModuleSource,
   otherPlaces,
 } from "./module.ts";
+import { RELAXED } from "./relaxed.ts";
 
 /**
  * Where deferred parts come from: fetched when they are needed, fetched when the module is loaded, or given by name. `Source` is what one
@@ -74,10 +76,32 @@ export class Parts<Name extends string> {
     this.restore(await this.find(caller, sources));
   }
 
-  /** What becomes known of the parts by what `caller` was given, some of which is fetched. */
-  async find(caller: string, sources: PartSources<Name> = "lazy", change = this.#change): Promise<Found> {
+  /**
+   * What becomes known of the parts by what `caller` was given, some of which is fetched; that with relaxed SIMD if it is to, and if it
+   * can be.
+   */
+  async find(
+    caller: string,
+    sources: PartSources<Name> = "lazy",
+    change = this.#change,
+    isRelaxed = this.isRelaxed,
+  ): Promise<Found> {
     this.#check(caller, sources);
-    return { change, known: await Promise.all(this.#parts.map((part) => found(part, sources, change))) };
+    const known = this.#parts.map(async (part) => {
+      if (part[0] !== RELAXED) return await found(part, sources, change);
+      return isRelaxed ? (this.#relaxed ?? (await foundAtOnce(part, sources, change))) : {};
+    });
+    return { change, known: await Promise.all(known) };
+  }
+
+  /** Whether the part with relaxed SIMD is there. */
+  get isRelaxed(): boolean {
+    return this.#relaxed !== undefined;
+  }
+
+  get #relaxed(): Known | undefined {
+    const relaxed = this.#known[this.#parts.findIndex(([name]) => name === RELAXED)];
+    return relaxed?.module && relaxed;
   }
 
   /** Takes what is known of the parts. */
@@ -93,11 +117,16 @@ export class Parts<Name extends string> {
     };
   }
 
-  /** Takes parts that are there. */
-  give(caller: string, sources: Readonly<Partial<Record<Name, BufferSource | WebAssembly.Module>>>): void {
+  /** Takes parts that are there; that with relaxed SIMD if it is to. */
+  give(
+    caller: string,
+    sources: Readonly<Partial<Record<Name, BufferSource | WebAssembly.Module>>>,
+    isRelaxed = false,
+  ): void {
     this.#check(caller, sources);
     this.#known = this.#parts.map(([name, , place]) => {
       const source = sources[name];
+      if (name === RELAXED && (source === undefined || !isRelaxed)) return {};
       if (source === undefined) return { place: packagedPlace(place) };
       if (source instanceof WebAssembly.Module) return { module: source };
       checkMagic(bytesOf(source), `the part ${name}`);
@@ -217,6 +246,24 @@ async function found<Name extends string>(
   } catch (failure) {
     // It may be that no call needs it.
     return { place: url, isGiven, failure };
+  }
+}
+
+/** What a host has of a part that is used if it is there when the module begins. */
+async function foundAtOnce<Name extends string>(
+  part: PackagedPart<Name>,
+  sources: PartSources<Name>,
+  change: Change | undefined,
+): Promise<Known> {
+  const [name, , place] = part;
+  if (typeof sources === "object" && sources[name] !== undefined) {
+    return { module: await compileGiven(sources[name], place, change) };
+  }
+  try {
+    return { module: await compilePackaged(place(), change) };
+  } catch {
+    // All works without it.
+    return {};
   }
 }
 

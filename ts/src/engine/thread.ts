@@ -17,7 +17,7 @@ else
 
 /** Works for the engine as long as there is one. */
 function work({ module, memory, parts: state, worker, stoppedAddress }: ThreadStart): void {
-  const parts = new Parts<PartName>("the engine", PARTS.simd, () => undefined);
+  const parts = new Parts<PartName>("the engine", PARTS, () => undefined);
   parts.restore({ ...state, change: sharedMemory });
   parts.attach(glue.initSync({ module, memory }));
   glue.set_parts(parts);

@@ -7,19 +7,26 @@ import initialise, * as glue from "../../wasm/runtime.js";
 import { type ErrorName, fxError } from "../base/errors.ts";
 import { compileGiven, type ModuleSource } from "../engine/module.ts";
 import { Parts, type PartSources } from "../engine/parts.ts";
+import { chosenVariant, RELAXED, type Variant } from "../engine/relaxed.ts";
 
 export type { Call, Model } from "../../wasm/runtime.js";
 
 /** The functions that the module offers. */
-type Glue = Omit<typeof glue, "default" | "initSync" | "__wbg_reset_state" | "set_parts" | "load_part">;
+type Glue = Omit<
+  typeof glue,
+  "default" | "initSync" | "__wbg_reset_state" | "set_parts" | "load_part" | "use_relaxed_simd"
+>;
 
 /** What the runtime has beside its module. */
-export type RuntimePart = "rare";
+export type RuntimePart = "rare" | typeof RELAXED;
 
-/** What plans seldom call. */
+/** What plans seldom call, and products with relaxed SIMD. */
 const parts = new Parts<RuntimePart>(
   "the runtime",
-  [["rare", "runtime-rare", () => new URL("../../wasm/runtime-rare.wasm", import.meta.url)]],
+  [
+    ["rare", "runtime-rare", () => new URL("../../wasm/runtime-rare.wasm", import.meta.url)],
+    [RELAXED, "runtime-relaxed", () => new URL("../../wasm/runtime-relaxed.wasm", import.meta.url)],
+  ],
   (error) => (missing = error),
 );
 /** The error of a call that a part was missing for, until the module is made anew. */
@@ -31,9 +38,16 @@ let compiled: WebAssembly.Module | undefined;
 /** How often the module was made anew. */
 let restarts = 0;
 
+/** What the module is loaded with. */
+interface Begin {
+  readonly wasm?: ModuleSource | Promise<ModuleSource>;
+  readonly parts?: PartSources<RuntimePart>;
+  readonly variant?: Variant;
+}
+
 /** Loads the module, once; after a failure the next call tries again. */
-export function begin(wasm?: ModuleSource | Promise<ModuleSource>, deferred?: PartSources<RuntimePart>): Promise<void> {
-  loading ??= start(wasm, deferred).catch((error: unknown) => {
+export function begin(options: Begin): Promise<void> {
+  loading ??= start(options).catch((error: unknown) => {
     loading = undefined;
     throw error;
   });
@@ -45,11 +59,10 @@ function packaged(): URL {
   return new URL("../../wasm/runtime-simd.wasm", import.meta.url);
 }
 
-async function start(
-  wasm: ModuleSource | Promise<ModuleSource> | undefined,
-  deferred: PartSources<RuntimePart> | undefined,
-): Promise<void> {
-  const [module] = await Promise.all([compileGiven(wasm, packaged), parts.begin("load", deferred)]);
+async function start({ wasm, parts: deferred, variant }: Begin): Promise<void> {
+  const finding = parts.find("load", deferred, undefined, chosenVariant(variant) === "relaxed");
+  const [module, found] = await Promise.all([compileGiven(wasm, packaged), finding]);
+  parts.restore(found);
   attach(await initialise({ module_or_path: module }));
   await parts.instantiate();
   compiled = module;
@@ -60,6 +73,7 @@ function attach(instance: { readonly memory: WebAssembly.Memory }): void {
   exports = instance;
   parts.attach(instance);
   glue.set_parts(parts);
+  if (parts.isRelaxed) glue.use_relaxed_simd();
 }
 
 /** A number that changes when the module is made anew; what belongs to another one is lost. */

@@ -22,6 +22,7 @@ import { tensor, type TensorInput } from "../tensor/construct.ts";
 import { HostStorage } from "../tensor/storage.ts";
 import { moveTensor, Tensor, tensorBytes, tensorStorage } from "../tensor/tensor.ts";
 import type { PartSources } from "../engine/parts.ts";
+import type { Variant } from "../engine/relaxed.ts";
 import { begin, type Call, call, generation, memory, type Model, type RuntimePart } from "./module.ts";
 
 export { FxError } from "../base/errors.ts";
@@ -41,6 +42,11 @@ export interface RuntimeOptions {
    * given by name. Only the first call has it.
    */
   readonly parts?: PartSources<RuntimePart>;
+  /**
+   * `"simd"` to do without relaxed SIMD, which is taken where the host has it. Results differ within the tolerances of PyTorch, and not at all where the plan was
+   * compiled with `--precision strict`. Only the first call has it.
+   */
+  readonly variant?: Variant;
   /** Stops the fetching. */
   readonly signal?: AbortSignal;
 }
@@ -74,11 +80,11 @@ interface Signature {
  * ```
  */
 export async function load(source: RuntimeSource, options: RuntimeOptions = {}): Promise<RuntimeModule> {
-  checkOptions("load", options, ["wasm", "parts", "signal"]);
+  checkOptions("load", options, ["wasm", "parts", "variant", "signal"]);
   const kinds = [Uint8Array, ArrayBuffer, URL, Blob, Response];
   const isSource = typeof source === "string" || kinds.some((it) => source instanceof it);
   checkGiven("load", isSource, "the bytes of a file, a URL, a path, a Blob or a Response");
-  const [bytes] = await Promise.all([read(source, options.signal), begin(options.wasm, options.parts)]);
+  const [bytes] = await Promise.all([read(source, options.signal), begin(options)]);
   const model = call((glue) => glue.Model.open(bytes));
   try {
     const signature = JSON.parse(model.signature()) as Signature;

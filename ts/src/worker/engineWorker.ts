@@ -25,7 +25,7 @@ import { checkFunction, checkList, checkOptions } from "../base/given.ts";
 import type { ModuleSource } from "../engine/module.ts";
 import type { PartSources } from "../engine/parts.ts";
 import { READ_OPTIONS } from "../engine/source.ts";
-import type { PartName } from "../engine/variant.ts";
+import type { PartName, Variant } from "../engine/variant.ts";
 import type { LoadModuleOptions } from "../export/loadModule.ts";
 import type { RunWatch } from "../fx/interpreter.ts";
 import { HostStorage } from "../tensor/storage.ts";
@@ -56,6 +56,8 @@ export interface EngineWorkerOptions {
   readonly parts?: PartSources<PartName>;
   /** How many threads kernels use at most: as `init` takes it. */
   readonly threads?: number;
+  /** Which build to load: as `init` takes it. */
+  readonly variant?: Variant;
 }
 
 /** The engine in a worker of its own. */
@@ -67,7 +69,7 @@ export class EngineWorker implements Disposable {
   #started: Promise<Running> | undefined;
 
   constructor(options: EngineWorkerOptions = {}) {
-    checkOptions("EngineWorker", options, ["wasm", "parts", "threads"]);
+    checkOptions("EngineWorker", options, ["wasm", "parts", "threads", "variant"]);
     this.#options = options;
   }
 
@@ -109,7 +111,7 @@ export class EngineWorker implements Disposable {
 
   /** @internal The worker that runs, which is started where there is none. */
   async running(): Promise<Running> {
-    const { wasm, parts = "lazy", threads } = this.#options;
+    const { wasm, parts = "lazy", threads, variant } = this.#options;
     // A response can be read once, and every worker is sent what it said.
     if (wasm !== undefined) this.#wasm ??= sentWasm(wasm);
     this.#parts ??= sentParts(parts);
@@ -120,6 +122,7 @@ export class EngineWorker implements Disposable {
         parts: sentDeferred,
         ...(sentModule === undefined ? {} : { wasm: sentModule }),
         ...(threads === undefined ? {} : { threads }),
+        ...(variant === undefined ? {} : { variant }),
       };
       this.#running = running;
       this.#started = running.ask({ do: "init", options }).then(

@@ -11,7 +11,7 @@ import { isOptions } from "../base/naming.ts";
 import { ValueTuple } from "../base/values.ts";
 import type { Bytes } from "../base/bytes.ts";
 import type { PartSources } from "../engine/parts.ts";
-import type { PartName } from "../engine/variant.ts";
+import type { PartName, Variant } from "../engine/variant.ts";
 import type { LoadModuleOptions } from "../export/loadModule.ts";
 import { HostStorage } from "../tensor/storage.ts";
 import { Tensor, tensorBytes, tensorStorage } from "../tensor/tensor.ts";
@@ -33,6 +33,7 @@ export interface SentInit {
   readonly wasm?: SentWasm;
   readonly parts: SentParts;
   readonly threads?: number;
+  readonly variant?: Variant;
 }
 
 /** What a run gave. */

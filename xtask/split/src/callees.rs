@@ -16,6 +16,9 @@ const SMALL_OF_LIBRARIES: usize = 300;
 /// The export that threads call, whose parts nobody should fetch for each of them.
 const WORKER: &str = "run_worker";
 
+/// The export that says whether there is relaxed SIMD, before any other call.
+const RELAXED: &str = "use_relaxed_simd";
+
 /// The libraries of containers.
 const LIBRARIES: &[&str] = &["alloc", "core", "std", "hashbrown", "indexmap", "smallvec"];
 
@@ -41,15 +44,16 @@ pub fn with_small_callees(
 }
 
 /// These functions, and what is called in places where no part can be waited for: [`LOADER`] and all that it calls, or
-/// it would ask for a part to load a part; what threads wait by; and what gives memory back (`__wbg_…_free`, `__wbindgen_…`), which JavaScript calls whenever it likes.
+/// it would ask for a part to load a part; what threads wait by; what is called when the module begins; and what gives memory back (`__wbg_…_free`, `__wbindgen_…`), which JavaScript calls whenever it likes.
 ///
 /// # Errors
 /// As [`with_small_callees`].
 pub fn with_roots(module: &[u8], functions: impl IntoIterator<Item = usize>) -> Result<BTreeSet<usize>, Refusal> {
     let source = Source::read(module)?;
     let imported = source.imported.len();
-    let is_root =
-        |name: &str| [LOADER, WORKER].contains(&name) || name.starts_with("__wbg_") || name.starts_with("__wbindgen_");
+    let is_root = |name: &str| {
+        [LOADER, WORKER, RELAXED].contains(&name) || name.starts_with("__wbg_") || name.starts_with("__wbindgen_")
+    };
     let roots = source.exports.iter().filter(|it| it.kind == ExternalKind::Func && is_root(it.name));
     let roots = roots.filter_map(|it| (it.index as usize).checked_sub(imported));
     let mut res = closure(&source, roots, |_| true)?;

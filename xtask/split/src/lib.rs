@@ -9,12 +9,15 @@
 //!   export [`LOADER`] unless the part is there, and then the function by way of a slot of the table.
 //! - Deferred modules import from [`PRIMARY`] what they share with it: memory, tables, globals, tags, and the functions that they
 //!   call. When one is instantiated its functions take their places in the table.
+//!
+//! Functions with relaxed SIMD are a part of their own, so that hosts without it load the others ([`relaxed_functions`]).
 #![forbid(unsafe_code)]
 
 mod callees;
 mod encoding;
 mod instrument;
 mod memory;
+mod relaxed;
 mod source;
 mod split;
 
@@ -22,6 +25,7 @@ pub use callees::{with_roots, with_small_callees};
 pub use encoding::NoFunction;
 pub use instrument::{FLAG, instrument};
 pub use memory::with_unshared_memory;
+pub use relaxed::{relaxed_functions, without_relaxed};
 pub use split::{LOADER, PRIMARY, Parts, split};
 
 /// Why a module cannot be split.

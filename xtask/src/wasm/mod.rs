@@ -166,7 +166,14 @@ fn package(root: &Path, tools: &Tools, variant: &Variant, module: &Path, is_spli
     // In the package memory is not shared, as most pages can share none. Who has threads changes that (`ts/src/engine/memory.ts`).
     let unshared = staging.join("unshared.wasm");
     run(Command::new(&tools.split).arg("unshare").arg(&optimised).arg(&unshared))?;
-    files.insert(variant.file.to_owned(), read(&unshared)?);
+    let module = if names.is_some() {
+        unshared
+    } else {
+        let anywhere = staging.join("anywhere.wasm");
+        run(Command::new(&tools.split).arg("without-relaxed").arg(&unshared).arg(&anywhere))?;
+        anywhere
+    };
+    files.insert(variant.file.to_owned(), read(&module)?);
 
     for extension in ["js", "d.ts"] {
         let name = format!("{}.{extension}", variant.glue);

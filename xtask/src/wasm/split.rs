@@ -10,7 +10,8 @@ use std::process::Command;
 struct Whole {
     /// Its file, which becomes that of the primary module.
     file: &'static str,
-    /// The files of its parts, each with what of the workload calls its functions; nothing calls those of the last.
+    /// The files of its parts, each with what of the workload calls its functions; nothing calls those of the last, and behind it come
+    /// the functions with relaxed SIMD.
     parts: &'static [(&'static str, Option<&'static str>)],
     /// What of the workload calls the functions of the primary module.
     called: &'static str,
@@ -20,9 +21,13 @@ const MODULES: &[Whole] = &[
     Whole {
         file: "engine-simd.wasm",
         called: "engine.run",
-        parts: &[("engine-edit.wasm", Some("engine.edit")), ("engine-rare.wasm", None)],
+        parts: &[("engine-edit.wasm", Some("engine.edit")), ("engine-rare.wasm", None), ("engine-relaxed.wasm", None)],
     },
-    Whole { file: "runtime-simd.wasm", called: "runtime.run", parts: &[("runtime-rare.wasm", None)] },
+    Whole {
+        file: "runtime-simd.wasm",
+        called: "runtime.run",
+        parts: &[("runtime-rare.wasm", None), ("runtime-relaxed.wasm", None)],
+    },
 ];
 
 /// What runs the workload.

@@ -2,6 +2,7 @@
 
 use crate::attention::{Attend, Head, MaskOperand, matrix, unravel};
 use crate::numeric::dense::written;
+use crate::numeric::isa::Level;
 use crate::numeric::strided::{Strided, try_fill_float};
 use tracefx_core::{DType, Result, Tensor, contiguous_strides};
 use tracefx_exec::assign;
@@ -33,6 +34,7 @@ pub(super) fn attention(it: &Attention<Tensor>) -> Result<()> {
         }
     };
     let attend = Attend {
+        level: Level::of_fast_steps(),
         n_columns,
         n_features: it.query.sizes()[it.query.rank() - 1],
         scale: it.scale as f32,

@@ -63,7 +63,7 @@ impl<S: Element> NarrowProduct<S> {
         let read = rhs.storage().read();
         let (data, [row, col]) = (read.elements::<S>(), [rhs.strides()[0], rhs.strides()[1]]);
         let data = if sizes[1] == 0 { data } else { &data[rhs.offset()..] };
-        let rhs = NarrowRhs::new(Level::best(), sizes[1], sizes[0], MatrixView { data, row, col })?;
+        let rhs = NarrowRhs::new(Level::of_fast_steps(), sizes[1], sizes[0], MatrixView { data, row, col })?;
         Ok(NarrowProduct { rhs, sizes, folded: Folded::new(&step.epilogue)? })
     }
 
@@ -112,7 +112,7 @@ impl Packed {
     /// # Errors
     /// `OutOfMemory`.
     pub(super) fn new(columns: &[f32], n: usize, k: usize) -> Result<Self> {
-        let level = Level::best();
+        let level = Level::of_fast_steps();
         let columns = MatrixView { data: columns, row: 1, col: k };
         Ok(Packed { level, n, k, panels: PackedRhs::new(level, n, k, &columns)? })
     }

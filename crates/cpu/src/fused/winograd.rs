@@ -74,7 +74,7 @@ impl Winograd {
         }
         let pack = |columns: &[f32]| {
             let columns = MatrixView { data: columns, row: 1, col: n_channels };
-            PackedRhs::new(Level::best(), n_filters, n_channels, &columns)
+            PackedRhs::new(Level::of_fast_steps(), n_filters, n_channels, &columns)
         };
         let filters = try_collected(places.chunks_exact(n_channels * n_filters).map(pack))?;
         let tiles = geometry.points.map(|it| it.div_ceil(TILE));

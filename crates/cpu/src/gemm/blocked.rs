@@ -7,6 +7,8 @@
 
 use crate::gemm::output_view::{BlockRows, OutputView};
 use crate::gemm::{Extent, GemmElement, MatrixView, Start};
+#[cfg(target_family = "wasm")]
+use crate::numeric::isa::AddProducts;
 use crate::numeric::isa::{Isa, Level, Work, prefetch_to_second_level};
 use crate::numeric::{parallel, scratch};
 use std::marker::PhantomData;
@@ -235,6 +237,13 @@ impl<T: GemmElement> PackedRhs<T> {
     }
 }
 
+impl<T, P> PackedRhs<T, P> {
+    /// The instructions that it is laid out for.
+    pub(super) fn level(&self) -> Level {
+        self.level
+    }
+}
+
 impl<'a, T: GemmElement> PackedRhs<T, &'a [T]> {
     /// Lays out `k` rows of `n` columns in these elements, of which there are as many as [`PackedRhs::room`] says.
     pub(crate) fn within<C: RhsColumns<T>>(level: Level, n: usize, k: usize, rhs: &C, panels: &'a mut [T]) -> Self {
@@ -313,7 +322,18 @@ impl<T: GemmElement, L: LhsRows<T>, C: Sync, E: Epilogue<T>> BlockedGemm<'_, T, 
         let (target, lhs, start) = (&self.target, self.lhs, self.start.at(depth.start));
         // An epilogue follows the last terms alone.
         let epilogue = (depth.end == self.size.k).then_some(&self.epilogue);
-        self.level.run(Multiply { target, lhs, start, epilogue, rows, cols, depth, panels });
+        self.level.run(Multiply {
+            #[cfg(target_family = "wasm")]
+            relaxed: self.level.relaxed(),
+            target,
+            lhs,
+            start,
+            epilogue,
+            rows,
+            cols,
+            depth,
+            panels,
+        });
     }
 }
 
@@ -416,6 +436,8 @@ impl<T: GemmElement, C: RhsColumns<T>> Work for Pack<'_, T, C> {
 
 /// Multiplies some rows of the left side with panels.
 struct Multiply<'a, T, L, E> {
+    #[cfg(target_family = "wasm")]
+    relaxed: Option<AddProducts>,
     target: &'a OutputView<'a, T>,
     lhs: L,
     start: Start<'a, T>,
@@ -508,13 +530,20 @@ impl<T: GemmElement, L: LhsRows<T>, E: Epilogue<T>> Multiply<'_, T, L, E> {
         for (i, start) in starts.iter_mut().enumerate() {
             *start = self.lhs.start((rows.start + i).min(rows.end - 1));
         }
-        multiply::<T, I, L, M, N, W>(&self.lhs, starts, self.depth.clone(), panel, next, |sums| {
+        let store = |sums: &[[T; W]; M]| {
             if self.target.has_dense_rows() {
-                self.store(rows, cols, sums);
+                self.store(rows.clone(), cols.clone(), sums);
             } else {
-                self.store_columns(rows, cols, sums);
+                self.store_columns(rows.clone(), cols.clone(), sums);
             }
-        });
+        };
+        #[cfg(target_family = "wasm")]
+        if let Some(relaxed) = self.relaxed
+            && let Some(sums) = multiply_relaxed::<T, L, M, N, W>(relaxed, &self.lhs, starts, self.depth.clone(), panel)
+        {
+            return store(&sums);
+        }
+        multiply::<T, I, L, M, N, W>(&self.lhs, starts, self.depth.clone(), panel, next, store);
     }
 
     /// Writes a tile to a target whose rows are dense.
@@ -642,4 +671,39 @@ fn multiply<T: GemmElement, I: Isa, L: LhsRows<T>, const M: usize, const N: usiz
     // Of a copy alone is a place computed.
     let done = sums;
     store(&done);
+}
+
+/// As long a run is, so that relaxed SIMD saves more than a call takes.
+#[cfg(target_family = "wasm")]
+const LEAST_RUN: usize = 64;
+
+/// The products of some rows, which begin at these places, with the first columns of a panel, by relaxed SIMD; nothing where there is none
+/// for the type, or runs are short.
+#[cfg(target_family = "wasm")]
+#[inline(always)]
+fn multiply_relaxed<T: GemmElement, L: LhsRows<T>, const M: usize, const N: usize, const W: usize>(
+    add_products: AddProducts,
+    lhs: &L,
+    starts: [usize; M],
+    depth: Range<usize>,
+    panel: &[[T; N]],
+) -> Option<[[T; W]; M]> {
+    let mut sums = [[T::ZERO; W]; M];
+    let (mut panel, mut at) = (&panel[..depth.len()], depth.start);
+    if lhs.run(at).1.min(panel.len()) < LEAST_RUN {
+        return None;
+    }
+    while !panel.is_empty() {
+        let (place, n) = lhs.run(at);
+        let (run, rest) = panel.split_at(n.min(panel.len()));
+        let mut rows: [&[T]; M] = [&[]; M];
+        for i in 0..M {
+            rows[i] = &lhs.data()[starts[i] + place..][..run.len()];
+        }
+        if !T::add_products(add_products, &rows, run.as_flattened(), sums.as_flattened_mut()) {
+            return None;
+        }
+        (panel, at) = (rest, at + run.len());
+    }
+    Some(sums)
 }

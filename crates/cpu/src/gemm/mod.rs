@@ -12,6 +12,8 @@ use crate::gemm::blocked::{BlockedGemm, PackedRhs};
 use crate::gemm::gemv::{THIN, axpys, dots};
 use crate::gemm::output_view::OutputView;
 use crate::numeric::dense;
+#[cfg(target_family = "wasm")]
+use crate::numeric::isa::AddProducts;
 use crate::numeric::isa::{Isa, Level};
 use crate::numeric::number::Number;
 use crate::numeric::scratch;
@@ -102,6 +104,13 @@ pub(crate) trait GemmElement: Number + Element {
     /// `self * other + sum`, with the fewest roundings that the instructions have.
     fn mul_add<I: Isa>(self, other: Self, sum: Self) -> Self;
 
+    /// Adds products with relaxed SIMD, where there is some for this type, and gives whether there is.
+    #[cfg(target_family = "wasm")]
+    #[inline(always)]
+    fn add_products(_: AddProducts, _rows: &[&[Self]], _panel: &[Self], _sums: &mut [Self]) -> bool {
+        false
+    }
+
     /// The complex conjugate.
     fn conj(self) -> Self {
         self
@@ -144,7 +153,14 @@ pub(crate) fn gemm<T: GemmElement>(
     gemm_on(Level::best(), size, dst, lhs, rhs, start)
 }
 
-fn gemm_on<T: GemmElement>(
+/// As [`gemm`], with these instructions.
+///
+/// # Errors
+/// As there.
+///
+/// # Panics
+/// As there.
+pub(crate) fn gemm_on<T: GemmElement>(
     level: Level,
     size: Extent,
     dst: MatrixViewMut<'_, T>,
@@ -156,10 +172,10 @@ fn gemm_on<T: GemmElement>(
         return Ok(());
     }
     let target = OutputView::new(dst.data, [size.m, size.n], [dst.row, 1]);
-    into_view(level, size, target, lhs, rhs, start)
+    gemm_into(level, size, target, lhs, rhs, start)
 }
 
-/// As [`gemm`], to any view of these sizes.
+/// As [`gemm_on`], to any view of these sizes.
 ///
 /// # Errors
 /// As there.
@@ -167,16 +183,6 @@ fn gemm_on<T: GemmElement>(
 /// # Panics
 /// As there.
 pub(crate) fn gemm_into<T: GemmElement>(
-    size: Extent,
-    target: OutputView<'_, T>,
-    lhs: MatrixView<'_, T>,
-    rhs: MatrixView<'_, T>,
-    start: Start<'_, T>,
-) -> Result<()> {
-    into_view(Level::best(), size, target, lhs, rhs, start)
-}
-
-fn into_view<T: GemmElement>(
     level: Level,
     size: Extent,
     target: OutputView<'_, T>,
@@ -277,7 +283,7 @@ pub(crate) fn gemm_packed_into<T: GemmElement, P: Deref<Target = [T]> + Sync>(
     start: Start<'_, T>,
 ) -> Result<()> {
     in_dense_rows(size, lhs, |lhs| {
-        BlockedGemm { level: Level::best(), size, target, lhs, rhs, start, epilogue: () }.run_packed();
+        BlockedGemm { level: rhs.level(), size, target, lhs, rhs, start, epilogue: () }.run_packed();
         Ok(())
     })
 }
@@ -320,9 +326,10 @@ fn plain<T: GemmElement>(
 }
 
 macro_rules! float_product {
-    ($($ty:ident),+) => {$(
+    ($($ty:ident { $($more:item)* })+) => {$(
         impl GemmElement for $ty {
             const IS_FLOAT: bool = true;
+            $($more)*
 
             #[inline(always)]
             fn mul_add<I: Isa>(self, other: Self, sum: Self) -> Self {
@@ -339,7 +346,17 @@ macro_rules! float_product {
         }
     )+};
 }
-float_product!(f32, f64);
+float_product! {
+    f32 {
+        #[cfg(target_family = "wasm")]
+        #[inline(always)]
+        fn add_products(multiply: AddProducts, rows: &[&[Self]], panel: &[Self], sums: &mut [Self]) -> bool {
+            multiply(rows, panel, sums);
+            true
+        }
+    }
+    f64 {}
+}
 
 macro_rules! complex_product {
     ($($part:ident),+) => {$(

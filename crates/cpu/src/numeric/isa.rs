@@ -127,6 +127,9 @@ pub(crate) struct Level(Set);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Set {
     Portable,
+    /// With relaxed SIMD.
+    #[cfg(target_family = "wasm")]
+    Relaxed,
     #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
     Avx2,
     /// With products of bytes (AVX-VNNI), as processors without AVX-512 have them.
@@ -158,6 +161,21 @@ impl Level {
         *BEST.get_or_init(Self::detect)
     }
 
+    /// The best one for what may be rounded otherwise on each machine: the steps that a plan has with fast precision alone.
+    pub(crate) fn of_fast_steps() -> Self {
+        #[cfg(target_family = "wasm")]
+        if RELAXED.get().is_some() {
+            return Level(Set::Relaxed);
+        }
+        Self::best()
+    }
+
+    /// What multiplies with relaxed SIMD, where these instructions are among them.
+    #[cfg(target_family = "wasm")]
+    pub(crate) fn relaxed(self) -> Option<AddProducts> {
+        (self.0 == Set::Relaxed).then(|| *RELAXED.get().expect("a level is only made of what the machine has"))
+    }
+
     fn detect() -> Self {
         #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
         {
@@ -181,6 +199,8 @@ impl Level {
     pub(crate) fn name(self) -> &'static str {
         match self.0 {
             Set::Portable if cfg!(target_family = "wasm") => "simd128",
+            #[cfg(target_family = "wasm")]
+            Set::Relaxed => "simd128, relaxed",
             Set::Portable if cfg!(target_arch = "aarch64") => "NEON",
             Set::Portable if cfg!(target_arch = "x86_64") => "SSE2",
             Set::Portable => "none",
@@ -239,6 +259,8 @@ impl Level {
     pub(crate) fn run<W: Work>(self, work: W) -> W::Output {
         match self.0 {
             Set::Portable => work.run::<Portable>(),
+            #[cfg(target_family = "wasm")]
+            Set::Relaxed => work.run::<Portable>(),
             // SAFETY: a level is only made of what the machine has.
             #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
             Set::Avx2 | Set::Avx2Vnni => unsafe { x86::avx2(work) },
@@ -253,6 +275,8 @@ impl Level {
     pub(crate) fn run_dots<W: DotWork>(self, work: W) -> W::Output {
         match self.0 {
             Set::Portable => work.run::<Portable>(),
+            #[cfg(target_family = "wasm")]
+            Set::Relaxed => work.run::<Portable>(),
             // SAFETY: a level is only made of what the machine has.
             #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
             Set::Avx2 => unsafe { x86::avx2_dots(work) },
@@ -307,6 +331,24 @@ pub(crate) fn widen_halves(from: &[u16], to: &mut [f32]) -> usize {
     }
     let _ = (from, to);
     0
+}
+
+/// Adds the products of rows of the left side, which are all as long, with a panel of the right side to sums: `sums[i * width + j]` that of
+/// `rows[i][p] * panel[p * 8 + j]` over all `p`, where `width` is 4 or 8, and the rows are one or four.
+#[cfg(target_family = "wasm")]
+pub type AddProducts = fn(rows: &[&[f32]], panel: &[f32], sums: &mut [f32]);
+
+/// What multiplies with relaxed SIMD, where the host has it.
+#[cfg(target_family = "wasm")]
+static RELAXED: OnceLock<AddProducts> = OnceLock::new();
+
+/// Says that the host has relaxed SIMD, and what multiplies with it. Steps with fast precision take it from now on; what is prepared
+/// already stays as it is. It is no instruction set of this crate: LLVM takes relaxed instructions for other ones in all that it compiles together with a
+/// function that may have them.
+#[cfg(target_family = "wasm")]
+pub fn use_relaxed_simd(multiply: AddProducts) {
+    // The other one is as good.
+    let _ = RELAXED.set(multiply);
 }
 
 /// Does the work with the best instructions that the machine has.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use wasm_split::{
-    FLAG, LOADER, PRIMARY, Parts, Refusal, instrument, split, with_roots, with_small_callees, with_unshared_memory,
+    FLAG, LOADER, PRIMARY, Parts, Refusal, instrument, relaxed_functions, split, with_roots, with_small_callees,
+    with_unshared_memory, without_relaxed,
 };
 use wasmparser::{Export, ExternalKind, Import, Operator, Parser, Payload, TypeRef, Validator, WasmFeatures};
 
@@ -245,4 +246,45 @@ fn what_cannot_be_split_is_refused() {
     assert!(matches!(split(b"<!doctype html>", 1, |_| 1), Err(Refusal::Malformed(_))));
     let truncated = &module()[..module().len() / 2];
     assert!(matches!(split(truncated, 1, |_| 1), Err(Refusal::Truncated)));
+}
+
+/// A function with relaxed SIMD that another one calls.
+const RELAXED: &str = r#"(module
+  (table 1 funcref)
+  (elem (i32.const 0) func $other)
+  (func $load (export "load_part") (param i32))
+  (func $other (export "other"))
+  (func $add (param v128 v128 v128) (result v128)
+    (f32x4.relaxed_madd (local.get 0) (local.get 1) (local.get 2)))
+  (func $call (export "call") (result v128)
+    (call $add (v128.const i64x2 1 2) (v128.const i64x2 3 4) (v128.const i64x2 5 6))))"#;
+
+/// As a host without relaxed SIMD.
+fn validate_without_relaxed(module: &[u8]) -> bool {
+    let features = (WasmFeatures::default() | WasmFeatures::LEGACY_EXCEPTIONS) - WasmFeatures::RELAXED_SIMD;
+    Validator::new_with_features(features).validate_all(module).is_ok()
+}
+
+#[test]
+fn functions_with_relaxed_simd_are_told_apart() {
+    let module = wat::parse_str(RELAXED).expect("the text is a module");
+    let relaxed = relaxed_functions(&module).expect("the module can be read");
+    assert_eq!(relaxed.iter().copied().collect::<Vec<_>>(), [2]);
+    assert!(!validate_without_relaxed(&module));
+    let parts =
+        split(&module, 1, |function| usize::from(relaxed.contains(&function))).expect("the module can be split");
+    validate(&parts.primary);
+    validate(&parts.deferred[0]);
+    assert!(validate_without_relaxed(&parts.primary) && !validate_without_relaxed(&parts.deferred[0]));
+}
+
+#[test]
+fn a_module_without_relaxed_simd_has_the_same_functions() {
+    let module = wat::parse_str(RELAXED).expect("the text is a module");
+    let without = without_relaxed(&module).expect("the module can be read");
+    assert!(validate_without_relaxed(&without));
+    assert_eq!(bodies(&without)[2], ["Unreachable", "End"]);
+    for kept in [0, 1, 3] {
+        assert_eq!(bodies(&without)[kept], bodies(&module)[kept]);
+    }
 }
