@@ -11,19 +11,22 @@ const IMPORTS = JSON.stringify({ imports: { tracefx: "/ts/dist/index.js" } });
 const BODY = `<!doctype html><title>tracefx</title><script type="importmap">${IMPORTS}</script>
 <script type="module" src="/tests/browser/probe.mjs"></script>`;
 
-/** Chromium has its adapter of software for whoever asks for it. */
-const WITH_GPU = ["--no-sandbox", "--enable-unsafe-webgpu"];
+/** Chromium has its adapter of software for whoever asks for it, and canvases of it where all else is drawn by the same software. */
+const SOFTWARE = "swiftshader";
+const CANVASES = ["--use-gl=angle", `--use-angle=${SOFTWARE}`, "--enable-features=Vulkan", `--use-vulkan=${SOFTWARE}`];
+const WITH_GPU = ["--no-sandbox", "--enable-unsafe-webgpu", `--use-webgpu-adapter=${SOFTWARE}`, ...CANVASES];
 
 /**
- * Opens a page that has loaded the package; `isWith` says whether it has WebGPU.
+ * Opens a page that has loaded the package; `isWith` says whether it has WebGPU, and `more` are arguments of Chromium.
  *
  * @param {boolean} isWith
+ * @param {readonly string[]} more
  */
-export async function gpuPage(isWith = true) {
+export async function gpuPage(isWith = true, more = []) {
   const executablePath = chromiumPath();
   if (executablePath === undefined) throw new Error("there is no Chromium: node scripts/bootstrap.mjs --with-tests");
   const server = await serve();
-  const browser = await chromium.launch({ executablePath, args: isWith ? WITH_GPU : ["--no-sandbox"] });
+  const browser = await chromium.launch({ executablePath, args: [...(isWith ? WITH_GPU : ["--no-sandbox"]), ...more] });
   const page = await browser.newPage();
   await page.route(`${server.url}page`, (route) => route.fulfill({ contentType: "text/html", body: BODY }));
   await page.goto(`${server.url}page`);

@@ -152,11 +152,13 @@ export type {
   TreeSpec,
 } from "./export/program.ts";
 export { type PlanReport, ProgramModule, type RunAsyncOptions, type RunDevice } from "./export/programModule.ts";
-export { tensorFromGpuBuffer, tensorFromImage } from "./export/gpuBuffers.ts";
+export { drawTensor, tensorFromGpuBuffer, tensorFromImage } from "./export/gpuBuffers.ts";
 export type {
+  GivenCanvas,
   GivenGpu,
   GivenGpuBuffer,
   GivenImage,
+  GivenTexture,
   GpuBufferOptions,
   GpuTensor,
   ImageOptions,

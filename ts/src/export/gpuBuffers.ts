@@ -1,11 +1,19 @@
 /**
- * Tensors of what the caller has for a GPU: buffers, images and frames of videos.
+ * Tensors of what the caller has for a GPU (buffers, textures, images and frames of videos), and to what shows them.
  *
  * @module
  */
 import { checkList, checkOptions } from "../base/given.ts";
 import { dtypeName } from "../base/values.ts";
-import type { GivenGpuBuffer, GivenImage, GpuBufferOptions, GpuTensor, ImageOptions } from "../tensor/gpuTensor.ts";
+import type {
+  GivenCanvas,
+  GivenGpuBuffer,
+  GivenImage,
+  GivenTexture,
+  GpuBufferOptions,
+  GpuTensor,
+  ImageOptions,
+} from "../tensor/gpuTensor.ts";
 import { checkShape } from "../tensor/tensor.ts";
 import { loadGpu } from "./loadGpu.ts";
 
@@ -34,9 +42,14 @@ export async function tensorFromGpuBuffer(buffer: GivenGpuBuffer, options: GpuBu
 }
 
 /**
- * A tensor on a GPU with the colours of an image, of what a canvas shows or of a frame of a video, copied there without passing the CPU: `float32` of shape
- * `[1, 3, height, width]`, red, green and blue from 0 to 1. Another size is drawn to a canvas first, which scales.
+ * A tensor on a GPU with the colours of an image, of what a canvas shows, of a frame of a video or of a `GPUTexture`, copied there without passing the
+ * CPU: `float32` of shape `[1, 3, height, width]`, red, green and blue from 0 to 1. Another size is drawn to a canvas first, which scales.
  *
+ * A texture has two dimensions, one layer, one sample, a format of fractions (`rgba8unorm`, `bgra8unorm`, `rgba16float`, …) and `TEXTURE_BINDING` in
+ * its usage, and `options.device` is the device that made it. Its numbers are those that a shader loads: a colour that the format does not have is 0, floats may be beyond
+ * 0 and 1, and of formats with `-srgb` they are linear.
+ *
+ * @throws `OperatorError` (`FX0304`) of what has no pixels, cannot be read, or is no such texture; `UsageError` (`FX0706`) where there is no GPU.
  * @example
  * ```ts
  * using model = program.module({ device: "gpu" });
@@ -49,4 +62,31 @@ export async function tensorFromImage(source: GivenImage, options: ImageOptions 
   const { device } = options;
   const { ofImage } = await loadGpu();
   return await ofImage(source, device === "gpu" ? undefined : device);
+}
+
+/**
+ * Draws a tensor that is on a GPU, without passing the CPU: to a canvas, which gets the tensor's size, or into a `GPUTexture` of that size.
+ *
+ * The tensor is one picture: `float32`, `float16` or `bfloat16` of shape `[1, channels, height, width]`, `[channels, height, width]` or
+ * `[height, width]`, with one channel for grey, three for red, green and blue, or four, of which the last one is alpha. Numbers are clamped to 0
+ * and 1. It may be a view of any strides.
+ *
+ * A canvas is drawn to by its context `"webgpu"`, which is configured for the tensor's device unless it is already; a canvas with a context of
+ * another kind is refused. A texture was made by the tensor's device, has two dimensions, one layer, one sample, a format of fractions that can be drawn to
+ * and `RENDER_ATTACHMENT` in its usage; alpha is written as it is, and a format with `-srgb` takes the numbers as linear. The promise is kept when the
+ * device has taken the commands: what it is told next comes after them.
+ *
+ * @throws `InputError` (`FX0602`, `FX0603`) of a tensor that is on the CPU or no picture, or of a texture of another size; `OperatorError` (`FX0304`) of
+ * what cannot be drawn to; `UsageError` of a tensor that was disposed (`FX0701`), or whose device was lost (`FX0707`).
+ * @example
+ * ```ts
+ * using model = program.module({ device: "gpu" });
+ * using frame = await tensorFromImage(video);
+ * using drawing = (await model.runAsync([frame], { outputs: "gpu" })) as GpuTensor;
+ * await drawTensor(drawing, canvas);
+ * ```
+ */
+export async function drawTensor(tensor: GpuTensor, target: GivenCanvas | GivenTexture): Promise<void> {
+  const { draw } = await loadGpu();
+  await draw(tensor, target);
 }

@@ -21,9 +21,11 @@ export type { Variant } from "../engine/variant.ts";
 export { tuple } from "../graph/args.ts";
 export { tensor, tensorFromBytes, type TensorInput, type TensorOptions } from "../tensor/construct.ts";
 export type {
+  GivenCanvas,
   GivenGpu,
   GivenGpuBuffer,
   GivenImage,
+  GivenTexture,
   GpuBufferOptions,
   GpuTensor,
   ImageOptions,
@@ -32,5 +34,5 @@ export { type NestedElements, Tensor } from "../tensor/tensor.ts";
 export { keep, tidy } from "../tensor/tidy.ts";
 export { type LoadModuleOptions, loadModule } from "./loadModule.ts";
 export type { ModuleOptions } from "./moduleOptions.ts";
-export { tensorFromGpuBuffer, tensorFromImage } from "./gpuBuffers.ts";
+export { drawTensor, tensorFromGpuBuffer, tensorFromImage } from "./gpuBuffers.ts";
 export { type PlanReport, ProgramModule, type RunAsyncOptions, type RunDevice } from "./programModule.ts";

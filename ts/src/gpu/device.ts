@@ -19,9 +19,15 @@ export interface GpuLimits {
 export type Binding = "storage" | "read-only-storage" | "texture";
 
 /** A module that is compiled. */
-export interface Pipeline {
-  readonly pipeline: GPUComputePipeline;
+export interface Pipeline<Of = GPUComputePipeline> {
+  readonly pipeline: Of;
   readonly layout: GPUBindGroupLayout;
+}
+
+/** A pipeline that a device promised. */
+export interface Asked<Of> {
+  readonly layout: GPUBindGroupLayout;
+  readonly made: Promise<Of>;
 }
 
 /** So many buffers of a module are asked for, where the adapter has them. */
@@ -37,7 +43,7 @@ const HELP = "open it again, or run on the CPU: program.module()";
 export class Gpu {
   readonly device: GPUDevice;
   readonly limits: GpuLimits;
-  readonly #pipelines = new Map<string, Promise<Pipeline>>();
+  readonly #pipelines = new Map<string, Promise<unknown>>();
   /** How those are told that the device is lost who wait for it. */
   readonly #waits = new Set<(error: FxError) => void>();
   #why: string | undefined;
@@ -149,34 +155,40 @@ export class Gpu {
   }
 
   /** A module as a pipeline, compiled once. */
-  pipeline(text: string, bindings: readonly Binding[]): Promise<Pipeline> {
-    const key = `${bindings.join(" ")} ${text}`;
-    const known = this.#pipelines.get(key) ?? this.#compiled(text, bindings);
+  pipeline(code: string, bindings: readonly Binding[]): Promise<Pipeline> {
+    const { device } = this;
+    return this.compiledOnce(`${bindings.join(" ")} ${code}`, () => {
+      const entries = bindings.map((it, binding) => ({ binding, visibility: COMPUTE, ...layoutOf(it) }));
+      const layout = device.createBindGroupLayout({ entries });
+      const made = device.createComputePipelineAsync({
+        layout: device.createPipelineLayout({ bindGroupLayouts: [layout] }),
+        compute: { module: device.createShaderModule({ code }), entryPoint: "main" },
+      });
+      return { layout, made };
+    });
+  }
+
+  /** A pipeline that the device is asked for, once for a key. */
+  compiledOnce<Of>(key: string, ask: () => Asked<Of>): Promise<Pipeline<Of>> {
+    const known = (this.#pipelines.get(key) as Promise<Pipeline<Of>> | undefined) ?? this.#compiled(ask);
     this.#pipelines.set(key, known);
     known.catch(() => this.#pipelines.delete(key));
     return known;
   }
 
-  async #compiled(code: string, bindings: readonly Binding[]): Promise<Pipeline> {
-    const { device } = this;
-    const [asked, problem] = this.watched(() => {
-      const entries = bindings.map((it, binding) => {
-        return { binding, visibility: COMPUTE, ...(it === "texture" ? { texture: {} } : { buffer: { type: it } }) };
-      });
-      const layout = device.createBindGroupLayout({ entries });
-      const module = device.createShaderModule({ code });
-      const made = device.createComputePipelineAsync({
-        layout: device.createPipelineLayout({ bindGroupLayouts: [layout] }),
-        compute: { module, entryPoint: "main" },
-      });
-      return { layout, made };
-    });
+  async #compiled<Of>(ask: () => Asked<Of>): Promise<Pipeline<Of>> {
+    const [{ layout, made }, problem] = this.watched(ask);
     // What it refuses is told by the scopes as well, in more words.
-    const [pipeline, found] = await Promise.all([asked.made.catch((error: unknown) => error as Error), problem]);
+    const [pipeline, found] = await Promise.all([made.catch((error: unknown) => error as Error), problem]);
     if (found !== undefined) throw found;
     if (pipeline instanceof Error) throw this.failed(pipeline.message, { cause: pipeline });
-    return { layout: asked.layout, pipeline };
+    return { layout, pipeline };
   }
+}
+
+/** What a layout says of a binding. Of a texture, elements are read, and never what is between them: those of 32 bits have nothing there. */
+function layoutOf(binding: Binding): Omit<GPUBindGroupLayoutEntry, "binding" | "visibility"> {
+  return binding === "texture" ? { texture: { sampleType: "unfilterable-float" } } : { buffer: { type: binding } };
 }
 
 let opened: Promise<Gpu> | undefined;

@@ -9,9 +9,9 @@ import type { GivenGpu, GivenImage, GpuTensor } from "../tensor/gpuTensor.ts";
 import { type Gpu, gpuOf, type Pipeline } from "./device.ts";
 import { GpuMemory, newBuffer } from "./memory.ts";
 import { onDevice } from "./tensor.ts";
+import { checkPicture, COPY_DST, isTexture, RENDER_ATTACHMENT, TEXTURE_BINDING, withGiven } from "./texture.ts";
 
-// `GPUTextureUsage`: not every host has this table under a global name.
-const [COPY_DST, TEXTURE_BINDING, RENDER_ATTACHMENT] = [2, 4, 16] as const;
+const WHAT = "tensorFromImage";
 /** The invocations of a workgroup in each dimension. */
 const TILE = 8;
 
@@ -40,13 +40,14 @@ const HEIGHTS = ["displayHeight", "videoHeight", "naturalHeight", "height"] as c
 export async function ofImage(given: GivenImage, device: GivenGpu | undefined): Promise<GpuTensor> {
   const [width, height] = [WIDTHS, HEIGHTS].map((names) => sizeOf(given, names)) as [number, number];
   const isImage = width > 0 && height > 0;
-  checkGiven("tensorFromImage", isImage, "an image, a canvas or a frame of a video that has pixels");
+  checkGiven(WHAT, isImage, "an image, a canvas, a frame of a video or a GPUTexture that has pixels");
+  if (isTexture(given)) return await ofTexture(given, device);
   const gpu = await gpuOf(device as GPUDevice | undefined);
   gpu.checkNotLost();
   const pipeline = await gpu.orLost(gpu.pipeline(PLANES, ["texture", "storage"]));
   const source = given as unknown as ImageBitmap;
   try {
-    return await planesOf(gpu, pipeline, source, width, height);
+    return await copied(gpu, pipeline, source, width, height);
   } catch (error) {
     if (!(error instanceof FxError) || error.kind !== "InvalidArgument" || !("createImageBitmap" in globalThis))
       throw error;
@@ -55,48 +56,78 @@ export async function ofImage(given: GivenImage, device: GivenGpu | undefined): 
       throw error;
     });
     try {
-      return await planesOf(gpu, pipeline, drawn, width, height);
+      return await copied(gpu, pipeline, drawn, width, height);
     } finally {
       drawn.close();
     }
   }
 }
 
-async function planesOf(
+/** A tensor of the colours in a texture of the caller's, which is read where it is. */
+async function ofTexture(texture: GPUTexture, device: GivenGpu | undefined): Promise<GpuTensor> {
+  const isDevice = typeof device === "object" && device !== null && "createBuffer" in device;
+  checkGiven(WHAT, isDevice, "options.device, the GPUDevice of the texture");
+  checkPicture(WHAT, texture, TEXTURE_BINDING);
+  const gpu = await gpuOf(device as unknown as GPUDevice);
+  gpu.checkNotLost();
+  const help = "a texture is of options.device, and not destroyed";
+  return await withGiven(gpu, "the texture is refused", help, async () => {
+    const pipeline = await gpu.orLost(gpu.pipeline(PLANES, ["texture", "storage"]));
+    return await planesOf(gpu, pipeline, texture.width, texture.height, () => texture);
+  });
+}
+
+/** A tensor of the colours of what is copied to a texture first. */
+async function copied(
   gpu: Gpu,
-  { pipeline, layout }: Pipeline,
+  pipeline: Pipeline,
   source: ImageBitmap,
   width: number,
   height: number,
 ): Promise<GpuTensor> {
-  const { device } = gpu;
-  const made: (GPUTexture | GPUBuffer)[] = [];
-  const told = gpu.told(() => {
-    const usage = COPY_DST | TEXTURE_BINDING | RENDER_ATTACHMENT;
-    const texture = device.createTexture({ size: [width, height], format: "rgba8unorm", usage });
-    made.push(texture);
-    copy(device.queue, source, texture, width, height);
-    const buffer = newBuffer(device, 4 * 3 * width * height);
-    made.push(buffer);
-    const entries = [
-      { binding: 0, resource: texture.createView() },
-      { binding: 1, resource: { buffer } },
-    ];
-    const encoder = device.createCommandEncoder();
-    const pass = encoder.beginComputePass();
-    pass.setPipeline(pipeline);
-    pass.setBindGroup(0, device.createBindGroup({ layout, entries }));
-    pass.dispatchWorkgroups(Math.ceil(width / TILE), Math.ceil(height / TILE));
-    pass.end();
-    device.queue.submit([encoder.finish()]);
-    return buffer;
-  });
+  let texture: GPUTexture | undefined;
   try {
-    const memory = new GpuMemory(gpu, await told, "float32", 3 * width * height);
-    made.pop();
-    return onDevice(memory, "float32", [1, 3, height, width]);
+    return await planesOf(gpu, pipeline, width, height, () => {
+      const usage = COPY_DST | TEXTURE_BINDING | RENDER_ATTACHMENT;
+      texture = gpu.device.createTexture({ size: [width, height], format: "rgba8unorm", usage });
+      copy(gpu.device.queue, source, texture, width, height);
+      return texture;
+    });
   } finally {
-    for (const it of made) it.destroy();
+    texture?.destroy();
+  }
+}
+
+async function planesOf(
+  gpu: Gpu,
+  { pipeline, layout }: Pipeline,
+  width: number,
+  height: number,
+  textureOf: () => GPUTexture,
+): Promise<GpuTensor> {
+  const { device } = gpu;
+  let buffer: GPUBuffer | undefined;
+  try {
+    const filled = await gpu.told(() => {
+      const texture = textureOf();
+      buffer = newBuffer(device, 4 * 3 * width * height);
+      const entries = [
+        { binding: 0, resource: texture.createView() },
+        { binding: 1, resource: { buffer } },
+      ];
+      const encoder = device.createCommandEncoder();
+      const pass = encoder.beginComputePass();
+      pass.setPipeline(pipeline);
+      pass.setBindGroup(0, device.createBindGroup({ layout, entries }));
+      pass.dispatchWorkgroups(Math.ceil(width / TILE), Math.ceil(height / TILE));
+      pass.end();
+      device.queue.submit([encoder.finish()]);
+      return buffer;
+    });
+    return onDevice(new GpuMemory(gpu, filled, "float32", 3 * width * height), "float32", [1, 3, height, width]);
+  } catch (error) {
+    buffer?.destroy();
+    throw error;
   }
 }
 

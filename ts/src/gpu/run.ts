@@ -20,6 +20,7 @@ import { StandIns } from "./standIns.ts";
 import { checkOn, memoryOf, onDevice, uploaded, viewOf } from "./tensor.ts";
 
 // All that is loaded for a GPU is loaded by one name, so that bundlers put it into one file.
+export { draw } from "./draw.ts";
 export { attach } from "./host.ts";
 export { ofImage } from "./image.ts";
 export { ofBuffer, toGpu } from "./tensor.ts";

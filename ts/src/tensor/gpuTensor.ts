@@ -23,16 +23,32 @@ export interface GivenGpuBuffer {
 
 /**
  * An image that a GPU can copy, as far as it is asked for here: an `ImageBitmap`, a `VideoFrame`, an `ImageData`, a canvas, or an `<img>` or `<video>`,
- * which have a width and a height.
+ * which have a width and a height; or a `GPUTexture`, which is read where it is.
  */
 export interface GivenImage {
   readonly width?: number;
   readonly displayWidth?: number;
 }
 
+/** A `GPUTexture`, as far as it is asked for here. */
+export interface GivenTexture {
+  readonly width: number;
+  readonly height: number;
+  readonly format: string;
+  readonly usage: number;
+  createView(descriptor?: never): object;
+}
+
+/** An `HTMLCanvasElement` or `OffscreenCanvas`, as far as it is asked for here. */
+export interface GivenCanvas {
+  width: number;
+  height: number;
+  getContext(kind: "webgpu"): unknown;
+}
+
 /** Where {@link tensorFromImage} puts the colours. */
 export interface ImageOptions {
-  /** The device; without it that of all modules with `device: "gpu"`. */
+  /** The device; without it that of all modules with `device: "gpu"`. Of a `GPUTexture` it is the device that made it. */
   readonly device?: "gpu" | GivenGpu;
 }
 
