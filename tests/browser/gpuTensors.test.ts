@@ -74,7 +74,7 @@ afterAll(async () => {
 const greys = (...values: number[]): number[] => values.flatMap((it) => [it, it, it, 255]);
 
 /** One row of these colours, as a list of a batch. */
-const colours = (red: number[], green: number[], blue: number[]) => [[[red], [green], [blue]]];
+const inRow = (red: number[], green: number[], blue: number[]) => [[[red], [green], [blue]]];
 
 type Forward = (...given: tracefx.Tensor[]) => unknown;
 declare const sinceLast: ReturnType<typeof counter>;
@@ -562,13 +562,13 @@ test(
       return { rows, refused, again: again.shape };
     });
     expect(found.rows).toEqual([
-      ["rgba8unorm", 0, colours([5, 0], [0, 2], [1, 0])],
-      ["bgra8unorm", 0, colours([5, 0], [0, 2], [1, 0])],
-      ["rgba8snorm", 0, colours([-5, 5], [0, 0], [5, 0])],
-      ["rgba16float", 0, colours([5, 0], [2.5, 5], [-10, 0])],
-      ["rgba32float", 0, colours([1.25, 0], [35, 0], [-15, 2.5])],
-      ["r8unorm", 0, colours([5, 1], [0, 0], [0, 0])],
-      ["rgba8unorm", 0, colours([0, 0], [0, 0], [0, 0])],
+      ["rgba8unorm", 0, inRow([5, 0], [0, 2], [1, 0])],
+      ["bgra8unorm", 0, inRow([5, 0], [0, 2], [1, 0])],
+      ["rgba8snorm", 0, inRow([-5, 5], [0, 0], [5, 0])],
+      ["rgba16float", 0, inRow([5, 0], [2.5, 5], [-10, 0])],
+      ["rgba32float", 0, inRow([1.25, 0], [35, 0], [-15, 2.5])],
+      ["r8unorm", 0, inRow([5, 1], [0, 0], [0, 0])],
+      ["rgba8unorm", 0, inRow([0, 0], [0, 0], [0, 0])],
     ]);
     const { lost, ...others } = found.refused;
     for (const [name, it] of Object.entries(others)) expect(it, name).toContain("FX0304");
