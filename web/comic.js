@@ -98,18 +98,20 @@ export class Comic extends nn.Module {
    * @param {Tensor} picture
    */
   painted(picture) {
-    const square = (/** @type {Tensor} */ of) => {
-      const around = F.pad(of, [BRUSH, BRUSH, BRUSH, BRUSH], { mode: "replicate" });
-      return F.avgPool2d(F.avgPool2d(around, [1, BRUSH + 1], { stride: 1 }), [BRUSH + 1, 1], { stride: 1 });
-    };
-    const means = square(picture);
-    const spread = square(this.light(picture).square()).sub(this.light(means).square());
+    const means = this.square(picture);
+    const spread = this.square(this.light(picture).square()).sub(this.light(means).square());
     const corners = (/** @type {Tensor} */ of) =>
       [0, BRUSH].flatMap((y) => [0, BRUSH].map((x) => of.narrow(2, y, this.#height).narrow(3, x, this.#width)));
     const spreads = corners(spread);
     const least = spreads.reduce((a, b) => torch.minimum(a, b));
     const calm = spreads.map((it) => it.sub(least).mul(-2000).exp());
     return this.sum(corners(means).map((it, at) => it.mul(calm[at]))).div(this.sum(calm));
+  }
+
+  /** What is around each pixel, on the whole: squares, by a row and a column. @param {Tensor} of */
+  square(of) {
+    const around = F.pad(of, [BRUSH, BRUSH, BRUSH, BRUSH], { mode: "replicate" });
+    return F.avgPool2d(F.avgPool2d(around, [1, BRUSH + 1], { stride: 1 }), [BRUSH + 1, 1], { stride: 1 });
   }
 
   /** How light colours are to the eye. @param {Tensor} picture */

@@ -184,6 +184,7 @@ function tell(error) {
 
 /** Draws the frame that there is, after what is drawn. */
 function drawOnce() {
+  status.textContent = "Drawing…";
   const done = last.then(async () => {
     try {
       const { name } = await draw();

@@ -11,10 +11,11 @@ const IMPORTS = JSON.stringify({ imports: { tracefx: "/ts/dist/index.js" } });
 const BODY = `<!doctype html><title>tracefx</title><script type="importmap">${IMPORTS}</script>
 <script type="module" src="/tests/browser/probe.mjs"></script>`;
 
-/** Chromium has its adapter of software for whoever asks for it, and canvases of it where all else is drawn by the same software. */
-const SOFTWARE = "swiftshader";
-const CANVASES = ["--use-gl=angle", `--use-angle=${SOFTWARE}`, "--enable-features=Vulkan", `--use-vulkan=${SOFTWARE}`];
-const WITH_GPU = ["--no-sandbox", "--enable-unsafe-webgpu", `--use-webgpu-adapter=${SOFTWARE}`, ...CANVASES];
+/** Chromium has its adapter of software for whoever asks for it. */
+const WITH_GPU = ["--no-sandbox", "--enable-unsafe-webgpu"];
+
+/** Arguments with which canvases of WebGPU can be drawn to, too: the same software draws everything else. */
+export const CANVASES = ["--use-angle=swiftshader", "--enable-features=Vulkan", "--use-vulkan=swiftshader"];
 
 /**
  * Opens a page that has loaded the package; `isWith` says whether it has WebGPU, and `more` are arguments of Chromium.

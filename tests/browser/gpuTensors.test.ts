@@ -2,7 +2,7 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type * as tracefx from "../../ts/src/index.ts";
-import { gpuPage } from "./gpu.mjs";
+import { CANVASES, gpuPage } from "./gpu.mjs";
 import type { counter } from "./gpuCounter.mjs";
 
 declare const probe: typeof tracefx & { counter: typeof counter };
@@ -13,7 +13,7 @@ let host: Awaited<ReturnType<typeof gpuPage>>;
 let page: Page;
 
 beforeAll(async () => {
-  host = await gpuPage();
+  host = await gpuPage(true, CANVASES);
   ({ page } = host);
   await page.evaluate(async () => {
     await probe.init();
