@@ -45,7 +45,9 @@ export class Comic extends nn.Module {
   /** @param {number} width @param {number} height @param {boolean} isInk whether there are lines and dots alone, on paper */
   constructor(width, height, isInk) {
     super();
-    [this.#width, this.#height, this.#isInk] = [width, height, isInk];
+    this.#width = width;
+    this.#height = height;
+    this.#isInk = isInk;
     this.registerBuffer("raster", raster(width, height));
     const blur = [gaussian(5, 1.1)];
     // Sobel's: how much lighter a colour gets to the right, and downwards.

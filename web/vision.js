@@ -307,6 +307,8 @@ async function played(otherwise) {
 /** Looks at what was chosen; at the scene where that cannot be. @param {() => Promise<void>} [open] */
 async function lookAt(open) {
   stop();
+  // A frame that is being drawn keeps what it looks at.
+  await last;
   leaveVideo();
   /** @type {unknown} */
   let problem;
