@@ -233,8 +233,8 @@ export async function findAdapter(): Promise<GPUAdapter> {
   } catch (cause) {
     throw missing("the host refuses to look for one", cause);
   }
-  if (adapter === null) throw missing("the host has no adapter");
-  return adapter;
+  if (adapter !== null) return adapter;
+  throw missing("the host has no adapter", undefined, ofPackage === undefined ? undefined : DRIVER);
 }
 
 async function open(): Promise<Gpu> {
@@ -259,6 +259,14 @@ async function entry(): Promise<GPU> {
   const { navigator } = globalThis as { readonly navigator?: { readonly gpu?: GPU } };
   if (navigator?.gpu !== undefined) return navigator.gpu;
   if (globalThis.process?.versions?.node === undefined) throw missing("the host has no WebGPU");
+  ofPackage ??= entryOfPackage();
+  return await ofPackage;
+}
+
+/** WebGPU of the package. It is kept: where it is collected, its devices work on what it has given back, and the process dies. */
+let ofPackage: Promise<GPU> | undefined;
+
+async function entryOfPackage(): Promise<GPU> {
   try {
     // Bundlers are not to look for a package that is not there.
     const name = "webgpu";
@@ -267,13 +275,19 @@ async function entry(): Promise<GPU> {
     };
     return create([]);
   } catch (cause) {
-    throw missing("the package webgpu is not there", cause);
+    ofPackage = undefined;
+    const isThere = (cause as { readonly code?: unknown } | null)?.code !== "ERR_MODULE_NOT_FOUND";
+    throw missing(isThere ? "the package webgpu does not start" : "the package webgpu is not there", cause);
   }
 }
 
-function missing(why: string, cause?: unknown): FxError {
-  const help =
-    "use a browser with WebGPU on a page that is served by https or from this machine; in Node: npm install webgpu; " +
-    'or let the CPU do it where there is none: program.module({ device: "auto" })';
+/** What a host may lack that has WebGPU. */
+const DRIVER = "install the driver of the GPU, which on Linux is one of Vulkan";
+/** What a host may lack that has none. */
+const WEBGPU =
+  "use a browser with WebGPU on a page that is served by https or from this machine; in Node: npm install webgpu";
+
+function missing(why: string, cause?: unknown, cure = WEBGPU): FxError {
+  const help = `${cure}; or let the CPU do it where there is none: program.module({ device: "auto" })`;
   return fxError("DeviceMissing", `there is no GPU: ${why}`, cause === undefined ? { help } : { help, cause });
 }

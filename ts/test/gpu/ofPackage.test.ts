@@ -1,0 +1,47 @@
+/** WebGPU of the package `webgpu`, which is a stand-in here: `dawn.test.ts` has the real one, where it is installed. */
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+
+/** What `create` gave. */
+let made: WeakRef<object>[] = [];
+let isThere = true;
+let hasAdapter = true;
+
+vi.mock("webgpu", () => ({
+  create: () => {
+    if (!isThere) throw new Error("no driver");
+    const adapter = { limits: {}, requestDevice: async () => fakeDevice().device };
+    const entry = { requestAdapter: async () => (hasAdapter ? adapter : null) };
+    made.push(new WeakRef(entry));
+    return entry;
+  },
+}));
+
+const { gpuOf } = await import("../../src/gpu/device.ts");
+const { fakeDevice } = await import("./fakeDevice.ts");
+
+beforeEach(() => {
+  made = [];
+});
+
+afterEach(() => {
+  [isThere, hasAdapter] = [true, true];
+});
+
+test("is looked for again where it was not there, made once, and kept as long as its devices", async () => {
+  isThere = false;
+  await expect(gpuOf(undefined)).rejects.toThrow("FX0706: there is no GPU: the package webgpu does not start");
+  [isThere, hasAdapter] = [true, false];
+  await expect(gpuOf(undefined)).rejects.toMatchObject({ help: expect.stringContaining("Vulkan") as string });
+  hasAdapter = true;
+  const gpu = await gpuOf(undefined);
+  expect(await gpuOf(undefined)).toBe(gpu);
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  // A weak reference holds what it refers to until the task ends.
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  collect();
+  // Dawn's devices work on what it has.
+  expect(made.map((it) => it.deref() !== undefined)).toEqual([true]);
+});
