@@ -24,7 +24,7 @@ import { convertModule } from "./convert.ts";
 import { formatModule, namedModules, type NamedOptions, namedTensors, type NamedTensorOptions } from "./named.ts";
 import { holderOf } from "../graph/attribute.ts";
 import { currentObserver } from "./observe.ts";
-import { Parameter } from "./parameter.ts";
+import { checkOnCpu, Parameter } from "./parameter.ts";
 import { type LoadResult, loadState, type LoadStateOptions, stateOf, type StateSource } from "./stateDict.ts";
 import { checkFunction, checkGiven, checkNames, checkOptions, checkPath } from "../base/given.ts";
 
@@ -342,6 +342,7 @@ export class Module extends Callable {
     if (buffer !== null && !(buffer instanceof Tensor)) {
       throw fxError("GraphArgument", `the buffer \`${name}\` is not a Tensor`, { help: "give a tensor, or null" });
     }
+    if (buffer !== null) checkOnCpu(`the buffer \`${name}\``, buffer);
     if (buffer === null) Object.assign(this, { [name]: null });
     else put(rawOf(this), name, { kind: "buffer", tensor: buffer, ...(persistent ? {} : { persistent }) });
   }

@@ -119,6 +119,20 @@ describe("a tensor that went to a device", () => {
     expect((await refusal(() => tensor([1]).to(fake.device))).kind).toBe("DeviceFailed");
   });
 
+  test("is no parameter and no buffer of a module, which run on the CPU", async () => {
+    const there = asTensor(await tensor([1, 2]).to(fakeDevice().device));
+    for (const give of [
+      () => new nn.Parameter(there),
+      () => new nn.ParameterList([there]),
+      () => new nn.Module().registerBuffer("seen", there),
+    ]) {
+      expect(thrown(give)).toMatchObject({
+        kind: "InputType",
+        help: expect.stringContaining("await x.cpu()") as string,
+      });
+    }
+  });
+
   test("is refused by modules of the CPU", async () => {
     const there = await torch.zeros(4, 1, 8, 8).to(fakeDevice().device);
     using module = (await open("digits_cnn")).module();

@@ -1,6 +1,8 @@
 import { beforeAll, expect, test, vi } from "vitest";
 import { callOperator } from "../../src/engine/dispatch.ts";
+import { device } from "../../src/base/values.ts";
 import { init, type Tensor, tensor } from "../../src/index.ts";
+import type { SharedStorage, TensorStorage } from "../../src/tensor/storage.ts";
 import { thrown } from "../thrown.ts";
 
 beforeAll(() => init());
@@ -44,6 +46,41 @@ test("a host without a collector to ask has it run by buffers that count", async
   expect(torch.full([3], 1.5).toArray()).toEqual([1.5, 1.5, 1.5]);
   vi.restoreAllMocks();
 }, 120_000);
+
+test("the memory of a GPU counts apart: it brings no collection of the engine's nearer, and has its own", async () => {
+  vi.resetModules();
+  const { hold, relieve } = await import("../../src/tensor/pressure.ts");
+  const freed: TensorStorage[] = [];
+  const look = async (): Promise<number> => {
+    // A weak reference holds what it refers to until the task ends.
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    relieve((it) => freed.push(it));
+    return freed.length;
+  };
+  const taken = (megabytes: number, onGpu: boolean): SharedStorage => {
+    const owner = {} as SharedStorage;
+    hold(owner, {
+      byteLength: megabytes * MEGA,
+      needsFree: true,
+      ...(onGpu ? { device: device("gpu") } : {}),
+    } as TensorStorage);
+    return owner;
+  };
+  const model = taken(4096, true);
+  expect(await look()).toBe(0);
+  for (let made = 0; made < 2; made++) taken(100, false);
+  expect(await look()).toBe(0);
+  for (let made = 0; made < 20; made++) taken(100, true);
+  expect(await look()).toBe(0);
+  for (let made = 0; made < 2; made++) taken(100, false);
+  // The last ones may still lie on the stack.
+  expect(await look()).toBeGreaterThan(20);
+  const before = freed.length;
+  for (let made = 0; made < 30; made++) taken(100, true);
+  expect(await look()).toBeGreaterThan(before + 20);
+  expect(freed.map((it) => it.byteLength)).not.toContain(4096 * MEGA);
+  expect(model).toEqual({});
+});
 
 test("memory that is not there is told with what gives it back", () => {
   const error = thrown(() => callOperator("aten.full", [[2 ** 29, 4], 1]));
