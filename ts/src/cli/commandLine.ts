@@ -116,10 +116,13 @@ export function precisionOf({ options }: CommandLine): string {
   return oneOf("precision", PRECISIONS, options);
 }
 
-/** Refuses the devices that the native command alone has. */
-export function checkDevice({ options }: CommandLine): void {
+/** Whether a GPU is to run the program. */
+export function isForGpu({ verb, options }: CommandLine): boolean {
   const device = oneOf("device", DEVICES, options);
-  if (device !== DEVICES[0]) throw new CommandLineError(`--device ${device} is of the native command alone`);
+  if (device === DEVICES[0]) return false;
+  // Steps are timed by the device's own clock, beside the peak that it is measured to have, by the native command.
+  if (verb.name === "profile") throw new CommandLineError(`profile --device ${device} is of the native command alone`);
+  return true;
 }
 
 function oneOf(option: string, names: readonly [string, ...string[]], options: CommandLine["options"]): string {

@@ -44,8 +44,7 @@ export async function examine(isJson: boolean): Promise<{ readonly text: string;
   const vectors = !canRun ? "none" : hasRelaxedSimd() ? "simd128, relaxed" : "simd128";
   const gpu = await gpuOfHost();
   if (gpu instanceof FxError) {
-    const cure = "npm install webgpu for programs in Node; for the shell, cargo install tracefx-cli";
-    lacks("gpu", gpu.reason, cure);
+    lacks("gpu", gpu.reason, gpu.help ?? "cargo install tracefx-cli");
   } else if (gpu.is_software) {
     const what = `${gpu.name} is a processor that does the work of a GPU, and is slower than the CPU`;
     lacks("gpu", what, "install the driver of the GPU, where there is one");

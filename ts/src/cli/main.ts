@@ -12,7 +12,8 @@ import { call, type Engine, getNumThreads, init } from "../engine/engine.ts";
 import { canHaveThreads } from "../engine/threads.ts";
 import { readPath } from "../engine/source.ts";
 import { writeTarget } from "../engine/target.ts";
-import { takeLeaves } from "../engine/tensors.ts";
+import { takeLeaves, withLeaves } from "../engine/tensors.ts";
+import type { EngineValue } from "../engine/values.ts";
 import { FxError, fxError } from "../base/errors.ts";
 import { stepTimes, watched } from "../export/programModule.ts";
 import { archivePieces, rootOf } from "../export/save.ts";
@@ -21,8 +22,8 @@ import { benched } from "./bench.ts";
 import {
   type CommandLine,
   CommandLineError,
-  checkDevice,
   formatOf,
+  isForGpu,
   limitsOf,
   modeOf,
   numberOf,
@@ -33,9 +34,11 @@ import {
 import { examine } from "./doctor.ts";
 import { serveExplorer } from "./explore.ts";
 import { printableLines } from "./printable.ts";
+import type { GpuRunner } from "./onGpu.ts";
 import { progressOf } from "./progress.ts";
 
 type EngineProgram = ReturnType<Engine["Program"]["open"]>;
+type EngineRunner = ReturnType<EngineProgram["runner"]>;
 
 interface Limits {
   readonly ofFiles: Record<string, number>;
@@ -119,26 +122,29 @@ async function run(file: string, line: CommandLine, limits: Limits): Promise<str
   const times = numberOf(line, "repeat", 1, 1);
   const mode = modeOf(line);
   const precision = precisionOf(line);
-  checkDevice(line);
+  const onGpu = isForGpu(line);
   const [inputs] = line.options.get("inputs") as [string];
   const [outputs] = line.options.get("outputs") as [string];
   const program = await open(file, limits);
   const runner = call(() => program.runner(JSON.stringify(limits.ofRuns), mode, precision));
+  const runsOf = onGpu ? await runsOnGpu(runner, mode, precision, limits) : runsOnCpu(runner, limits);
   const given = await readPath(inputs, { limits: limits.ofFiles });
-  const values = call(() => runner.read_inputs(given));
+  const once = runsOf(call(() => runner.read_inputs(given)));
   const measured: number[] = [];
-  const timed = (): Uint32Array => {
+  const timed = async (): Promise<readonly EngineValue[]> => {
     const start = performance.now();
-    const results = watched(runner, values, {}, limits.ofRuns["milliseconds"]);
+    const results = once();
+    const leaves = results instanceof Promise ? await results : results;
     measured.push(performance.now() - start);
-    return results;
+    return leaves;
   };
-  const first = timed();
+  const first = await timed();
   // Written at once: later calls may change the state that the outputs look at.
-  const written = call((engine) => engine.write_outputs(first));
-  const count = free(first);
+  const written = withLeaves(first, [], (words) => call((engine) => engine.write_outputs(words)));
+  const count = first.length;
+  free(first);
   await writeTarget(outputs, [written], undefined);
-  while (measured.length < times) free(timed());
+  while (measured.length < times) free(await timed());
   measured.sort((a, b) => a - b);
   const milliseconds = measured[0] as number;
   const median = measured[Math.floor(measured.length / 2)] as number;
@@ -151,17 +157,19 @@ async function run(file: string, line: CommandLine, limits: Limits): Promise<str
 async function explained(file: string, line: CommandLine, limits: Limits): Promise<string> {
   const times = line.verb.name === "profile" ? numberOf(line, "repeat", 1, 10) : 0;
   const precision = precisionOf(line);
-  checkDevice(line);
+  const onGpu = isForGpu(line);
   const [inputs] = line.options.get("inputs") as [string];
   const [trace] = line.options.get("trace") ?? [];
   const program = await open(file, limits);
   const runner = call(() => program.runner(JSON.stringify(limits.ofRuns), RUN_MODES[0], precision));
+  const gpu = onGpu ? await gpuRunner(runner, RUN_MODES[0], precision, limits) : undefined;
   const given = await readPath(inputs, { limits: limits.ofFiles });
   const values = call(() => runner.read_inputs(given));
   const format = line.options.has("json") ? "json" : "text";
+  if (gpu !== undefined) return await gpu.explain(takeLeaves(values), format);
   if (times === 0) return call(() => runner.explain(values, undefined, format));
   const milliseconds = stepTimes(times, (watch) => {
-    free(watched(runner, values, watch, limits.ofRuns["milliseconds"]));
+    free(takeLeaves(watched(runner, values, watch, limits.ofRuns["milliseconds"])));
   });
   if (trace !== undefined) {
     const events = call(() => runner.explain(values, milliseconds, "trace"));
@@ -174,21 +182,51 @@ async function explained(file: string, line: CommandLine, limits: Limits): Promi
 async function bench(file: string, line: CommandLine, limits: Limits): Promise<string> {
   const repeat = line.options.has("repeat") ? numberOf(line, "repeat", 1, 1) : undefined;
   const precision = precisionOf(line);
-  checkDevice(line);
+  const onGpu = isForGpu(line);
   const program = await open(file, limits);
   const threads = numberOf(line, "threads", 1, getNumThreads());
   if (threads > 1 && !canHaveThreads()) {
     throw new CommandLineError("--threads above 1 takes Node 22 or later, or the native command");
   }
   const given = await givenInputs(line, limits);
-  const ready = (mode: string): (() => void) => {
+  const ready = async (mode: string): Promise<() => void | Promise<void>> => {
     const runner = call(() => program.runner(JSON.stringify(limits.ofRuns), mode, precision));
-    const values = inputsOf(runner, given);
+    const runsOf = onGpu ? await runsOnGpu(runner, mode, precision, limits) : runsOnCpu(runner, limits);
+    const once = runsOf(inputsOf(runner, given));
     return () => {
-      free(watched(runner, values, {}, limits.ofRuns["milliseconds"]));
+      const results = once();
+      return results instanceof Promise ? results.then(free) : free(results);
     };
   };
-  return benched(ready, given === undefined ? "zeros" : "given", threads, repeat, line.options.has("json"));
+  const asked = { device: onGpu ? "gpu" : "cpu", most: threads, repeat } as const;
+  return await benched(ready, given === undefined ? "zeros" : "given", asked, line.options.has("json"));
+}
+
+/** Runs a program on inputs that the engine has as words, at once or later. */
+type Runs = (values: Uint32Array) => () => readonly EngineValue[] | Promise<readonly EngineValue[]>;
+
+function runsOnCpu(runner: EngineRunner, { ofRuns }: Limits): Runs {
+  return (values) => () => takeLeaves(watched(runner, values, {}, ofRuns["milliseconds"]));
+}
+
+async function runsOnGpu(runner: EngineRunner, mode: string, precision: string, limits: Limits): Promise<Runs> {
+  const gpu = await gpuRunner(runner, mode, precision, limits);
+  return (values) => {
+    const leaves = takeLeaves(values);
+    return () => gpu.run(leaves);
+  };
+}
+
+/** The program on the GPU, the code for which is loaded when it is asked for. */
+async function gpuRunner(
+  runner: EngineRunner,
+  mode: string,
+  precision: string,
+  { ofRuns }: Limits,
+): Promise<GpuRunner> {
+  const { checkForGpu, GpuRunner } = await import("./onGpu.ts");
+  checkForGpu(mode, precision);
+  return await GpuRunner.of(runner, ofRuns["milliseconds"]);
 }
 
 async function givenInputs(
@@ -199,10 +237,7 @@ async function givenInputs(
   return inputs === undefined ? undefined : await readPath(inputs, { limits: limits.ofFiles });
 }
 
-function inputsOf(
-  runner: ReturnType<EngineProgram["runner"]>,
-  given: Awaited<ReturnType<typeof givenInputs>>,
-): Uint32Array {
+function inputsOf(runner: EngineRunner, given: Awaited<ReturnType<typeof givenInputs>>): Uint32Array {
   return given === undefined ? zeroInputs(runner) : call(() => runner.read_inputs(given));
 }
 
@@ -220,7 +255,7 @@ async function compiled(file: string, output: string, line: CommandLine, limits:
   return `${file} → ${output} (${n} bytes, a plan of ${nSteps} steps)`;
 }
 
-function zeroInputs(runner: ReturnType<EngineProgram["runner"]>): Uint32Array {
+function zeroInputs(runner: EngineRunner): Uint32Array {
   try {
     return call(() => runner.zero_inputs());
   } catch (error) {
@@ -230,11 +265,9 @@ function zeroInputs(runner: ReturnType<EngineProgram["runner"]>): Uint32Array {
   }
 }
 
-/** Frees the tensors of a call, and says how many results there were. */
-function free(results: Uint32Array): number {
-  const leaves = takeLeaves(results);
-  for (const it of leaves) if (it instanceof Tensor) it.dispose();
-  return leaves.length;
+/** Frees the tensors of a call. */
+function free(results: readonly EngineValue[]): void {
+  for (const it of results) if (it instanceof Tensor) it.dispose();
 }
 
 /** Writes a program that was made of a file, and tells so. */

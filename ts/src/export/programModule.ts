@@ -620,7 +620,7 @@ export function watched(
 }
 
 /** What the engine asks before each node, and what `progress`, the signal or the time has said where it goes on no more. */
-function watcher(
+export function watcher(
   { signal, progress }: RunWatch,
   milliseconds: number | undefined,
 ): { goes_on: (done: number, total: number) => boolean; reason: () => unknown } {

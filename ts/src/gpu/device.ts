@@ -221,24 +221,28 @@ function opening(): Promise<Gpu> {
 }
 
 /**
- * The GPU of the host that is opened.
+ * The GPU of the host that is opened; `otherwise` is what its caller may do without one.
  *
- * @throws `UsageError` where there is none.
+ * @throws `UsageError` `DeviceMissing` where there is none.
  */
-export async function findAdapter(): Promise<GPUAdapter> {
-  const gpu = await entry();
+export async function findAdapter(otherwise?: string): Promise<GPUAdapter> {
+  const missing = (why: string, cure: string, cause?: unknown): FxError => {
+    const help = otherwise === undefined ? cure : `${cure}; or ${otherwise}`;
+    return fxError("DeviceMissing", `there is no GPU: ${why}`, cause === undefined ? { help } : { help, cause });
+  };
+  const gpu = await entry(missing);
   let adapter: GPUAdapter | null;
   try {
     adapter = await gpu.requestAdapter({ powerPreference: "high-performance" });
   } catch (cause) {
-    throw missing("the host refuses to look for one", cause);
+    throw missing("the host refuses to look for one", cureOfHost(), cause);
   }
   if (adapter !== null) return adapter;
-  throw missing("the host has no adapter", undefined, ofPackage === undefined ? undefined : DRIVER);
+  throw missing("the host has no adapter", cureOfHost());
 }
 
 async function open(): Promise<Gpu> {
-  const adapter = await findAdapter();
+  const adapter = await findAdapter('let the CPU do it where there is none: program.module({ device: "auto" })');
   const { limits } = adapter;
   try {
     const device = await adapter.requestDevice({
@@ -255,39 +259,44 @@ async function open(): Promise<Gpu> {
 }
 
 /** WebGPU of the host: a browser's, a worker's, or that of the package `webgpu`, where it is installed. */
-async function entry(): Promise<GPU> {
+async function entry(missing: Refusal): Promise<GPU> {
   const { navigator } = globalThis as { readonly navigator?: { readonly gpu?: GPU } };
   if (navigator?.gpu !== undefined) return navigator.gpu;
-  if (globalThis.process?.versions?.node === undefined) throw missing("the host has no WebGPU");
-  ofPackage ??= entryOfPackage();
+  if (globalThis.process?.versions?.node === undefined) throw missing("the host has no WebGPU", OF_BROWSERS);
+  ofPackage ??= entryOfPackage(missing);
   return await ofPackage;
 }
 
 /** WebGPU of the package. It is kept: where it is collected, its devices work on what it has given back, and the process dies. */
 let ofPackage: Promise<GPU> | undefined;
 
-async function entryOfPackage(): Promise<GPU> {
+async function entryOfPackage(missing: Refusal): Promise<GPU> {
+  let loaded: { readonly create: (options: readonly string[]) => GPU } | undefined;
   try {
     // Bundlers are not to look for a package that is not there.
     const name = "webgpu";
-    const { create } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ name)) as {
-      create: (options: readonly string[]) => GPU;
-    };
-    return create([]);
+    loaded = (await import(/* @vite-ignore */ /* webpackIgnore: true */ name)) as typeof loaded & object;
+    return loaded.create([]);
   } catch (cause) {
     ofPackage = undefined;
-    const isThere = (cause as { readonly code?: unknown } | null)?.code !== "ERR_MODULE_NOT_FOUND";
-    throw missing(isThere ? "the package webgpu does not start" : "the package webgpu is not there", cause);
+    throw loaded === undefined
+      ? missing(
+          "the package webgpu is not there, or does not load",
+          "npm install webgpu, where tracefx is installed",
+          cause,
+        )
+      : missing("the package webgpu does not start", OF_PACKAGE, cause);
   }
 }
 
-/** What a host may lack that has WebGPU. */
-const DRIVER = "install the driver of the GPU, which on Linux is one of Vulkan";
-/** What a host may lack that has none. */
-const WEBGPU =
-  "use a browser with WebGPU on a page that is served by https or from this machine; in Node: npm install webgpu";
+/** What is missing on the way to a GPU, as a refusal. */
+type Refusal = (why: string, cure: string, cause?: unknown) => FxError;
 
-function missing(why: string, cause?: unknown, cure = WEBGPU): FxError {
-  const help = `${cure}; or let the CPU do it where there is none: program.module({ device: "auto" })`;
-  return fxError("DeviceMissing", `there is no GPU: ${why}`, cause === undefined ? { help } : { help, cause });
+/** What a browser may lack. */
+const OF_BROWSERS = "use a browser with WebGPU on a page that is served by https or from this machine";
+/** What a machine may lack where the package is. */
+const OF_PACKAGE = "install the driver of the GPU, which on Linux is one of Vulkan";
+
+function cureOfHost(): string {
+  return ofPackage === undefined ? OF_BROWSERS : OF_PACKAGE;
 }

@@ -58,3 +58,9 @@ test.each(SHELLS)("completions of %s know every verb and option", async (shell) 
   for (const { name } of VERBS) expect(script).toContain(spelled(name));
   for (const { name } of OPTIONS) expect(script).toContain(shell === "fish" ? `-l ${name}` : `--${name}`);
 });
+
+test("a GPU in Node takes a package, and its command says which", async () => {
+  const problem = vi.spyOn(console, "error").mockImplementation(() => {});
+  expect(await main(["explain", PROGRAM, "--inputs", INPUTS, "--device", "gpu"])).toBe(1);
+  expect(problem.mock.calls.flat().join("\n")).toMatch(/FX0706[^]*npm install webgpu[^]*or leave out --device/);
+});
