@@ -174,9 +174,11 @@ export class WorkerModule implements Disposable {
    * ```
    *
    * @throws `EngineError` `Internal` where the worker dies; the next call starts another one. `UsageError` `Disposed`, once, where that call
-   * is of a program whose calls have changed its own tensors, such as a cache: another worker has them as the file has them.
+   * is of a program whose calls have changed its own tensors, such as a cache: another worker has them as the file has them. `UsageError`
+   * `InvalidOption` where results are to stay on the worker's GPU, which no message can hold.
    */
   async runAsync(args: readonly unknown[], watch: RunWatch = {}): Promise<unknown> {
+    checkOutputs(watch);
     checkOptions("runAsync", watch, ["signal", "progress"]);
     checkProgress("runAsync", watch);
     checkList("runAsync", "args", args);
@@ -271,6 +273,16 @@ function writeBack(tensor: Tensor, bytes: Bytes): void {
       help: "give a copy: tensor(x.toArray(), { dtype: x.dtype })",
     },
   );
+}
+
+/** Refuses what modules of this thread can do: no message holds a tensor on a GPU. */
+function checkOutputs(watch: unknown): void {
+  if ((watch as { readonly outputs?: unknown } | null)?.outputs !== "gpu") return;
+  throw fxError("InvalidOption", "what a worker gives is handed over, and a tensor on its GPU cannot be", {
+    help:
+      'leave out `outputs`; tensors stay on the GPU from call to call in the thread that has the module: import "tracefx" there, ' +
+      "in a worker of your own",
+  });
 }
 
 function checkProgress(what: string, { progress }: { readonly progress?: unknown }): void {

@@ -100,7 +100,10 @@ export function pack(value: unknown, transfers: ArrayBuffer[], after?: (tensor: 
       throw unsendable("the key of a Map is no number and no text", "use numbers or texts as keys");
     });
   if (value instanceof Tensor) {
-    const { dtype, shape } = value;
+    const { dtype, shape, device } = value;
+    if (device.type !== "cpu") {
+      throw unsendable("a tensor on a GPU stays in the thread that it is made in", "give it as await x.cpu()");
+    }
     const bytes = bytesToSend(value);
     transfers.push(bytes.buffer);
     after?.(value);
