@@ -5,6 +5,10 @@
  * @module
  */
 
+import { existsSync, realpathSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { chromium } from "../../scripts/toolchain.mjs";
+
 /**
  * @typedef {object} Host
  * @property {string} name
@@ -12,6 +16,7 @@
  * @property {Readonly<Record<string, string>>} files
  * @property {string} [program] the file of this folder that it runs, where that is not `program.js`
  * @property {readonly (readonly string[])[]} commands the last one prints the line of the program, where there is no page
+ * @property {Readonly<Record<string, string>>} [env] what the commands have in their environment beside
  * @property {string} [page] what Chromium opens, below the project's folder or of `server`; the line becomes its title
  * @property {string} [server] what serves until the page, or the request, is answered; `$PORT` is its port
  * @property {string} [needs] a file below the project's folder without which the host is not there
@@ -33,6 +38,19 @@ const WORKER = {
 const { platform, arch } = process;
 const node = (/** @type {string} */ version) =>
   `npm:node-${platform === "win32" ? "win" : platform}-${arch}@${version}`;
+
+/**
+ * What has Dawn take the processor for a GPU that Chromium has beside it, where no other one is said: Debian's Mesa is older than what Dawn takes.
+ *
+ * @returns {Record<string, string>}
+ */
+function softwareGpu() {
+  const path = chromium();
+  if (platform !== "linux" || path === undefined || process.env["VK_ICD_FILENAMES"] !== undefined) return {};
+  const folders = [dirname(realpathSync(path)), "/usr/lib/chromium", "/opt/google/chrome"];
+  const found = folders.map((it) => join(it, "vk_swiftshader_icd.json")).find((it) => existsSync(it));
+  return found === undefined ? {} : { VK_ICD_FILENAMES: found };
+}
 
 const FILES = "tracefx/wasm";
 /** The engine's files: the module, and the parts that a call reads when it needs one. */
@@ -74,6 +92,15 @@ const BASIC = [
     },
     commands: [["node", "main.mjs"]],
   },
+  ...["", " 24"].map((version) => ({
+    name: `Node${version} with webgpu`,
+    packages: { webgpu: "0.6.2", ...(version === "" ? {} : { node24: node("24.21.0") }) },
+    program: "gpuProgram.js",
+    files: { "main.mjs": PRINTS },
+    // It has to end by itself.
+    commands: [[version === "" ? "node" : "../node_modules/node24/bin/node", "main.mjs"]],
+    env: softwareGpu(),
+  })),
   {
     name: "Node executable",
     packages: { esbuild: "0.28.2", postject: "1.0.0-alpha.6" },

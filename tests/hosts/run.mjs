@@ -99,6 +99,7 @@ async function runHost(
     CI: "1",
     NO_COLOR: "1",
     NEXT_TELEMETRY_DISABLED: "1",
+    ...host.env,
   };
   const options = { cwd: project, env, timeout: TIMEOUT, encoding: /** @type {const} */ ("utf8"), maxBuffer: 2 ** 26 };
   let said = "";
