@@ -8,11 +8,11 @@
  *   found is given back at once. That serves a loop that never awaits, too: `FinalizationRegistry` calls back between
  *   tasks only, and a `WeakRef` keeps what it saw until the end of the job, so that the references are cleared as the end
  *   of a job clears them, by an evaluation with microtasks of its own.
- * - Elsewhere (browsers) each tensor holds an `ArrayBuffer` of its size that nobody ever touches. It takes addresses and no
- *   memory, and counts: the collector runs as if the elements were in it. What it found comes back between tasks.
+ * - Elsewhere (browsers), and on GPUs, whose memory is none of the engine's, each tensor holds an `ArrayBuffer` of its
+ *   size that nobody ever touches. It takes addresses and no memory, and counts: the collector runs as if the elements
+ *   were in it. What it found comes back between tasks.
  *
- * Memory is given back at {@link relieve} alone, where no handle is on its way to the engine. The memory of GPUs has an account of its own: it
- * takes nothing of the engine's, and the collector is as blind to it.
+ * Memory is given back at {@link relieve} alone, where no handle is on its way to the engine.
  *
  * @module
  */
@@ -31,53 +31,13 @@ interface Held {
   readonly byteLength: number;
 }
 
-/** What is held of one memory. */
-class Account {
-  readonly held = new Map<TensorStorage, Held>();
-  readonly #limit: number;
-  #total = 0;
-  /** At how many bytes the next collection is due. */
-  #due = STEP;
-
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-
-  get isDue(): boolean {
-    return this.#total >= this.#due;
-  }
-
-  hold(storage: TensorStorage, it: Held): void {
-    this.held.set(storage, it);
-    this.#total += it.byteLength;
-  }
-
-  release(storage: TensorStorage): void {
-    const it = this.held.get(storage);
-    if (it === undefined) return;
-    this.held.delete(storage);
-    this.#total -= it.byteLength;
-  }
-
-  /** After a collection, what is in use is not looked at again before half as much came on top of it. */
-  collected(): void {
-    this.#due = this.#total + Math.max(STEP, this.#total / 2);
-    if (this.#due > this.#limit) this.#due = this.#total + Math.max(STEP / 4, (this.#limit - this.#total) / 2);
-  }
-}
-
-/** The bytes that WebAssembly has for everything. */
-const LIMIT = 3.5 * 2 ** 30;
-
-const [ofEngine, ofGpus] = [new Account(LIMIT), new Account(Number.POSITIVE_INFINITY)];
-
-function accountOf({ device }: TensorStorage): Account {
-  return device === undefined ? ofEngine : ofGpus;
-}
-
+const held = new Map<TensorStorage, Held>();
 /** Buffers that count in the place of elements that the collector does not see. */
 const weights = new WeakMap<SharedStorage, ArrayBuffer>();
 
+let total = 0;
+/** At how many bytes the next collection is due. */
+let due = STEP;
 /** What collects at once: undefined before it was needed, null where the host has none. */
 let collector: (() => void) | undefined | null = hasModules() ? undefined : null;
 
@@ -85,41 +45,49 @@ let collector: (() => void) | undefined | null = hasModules() ? undefined : null
 export function hold(owner: SharedStorage, storage: TensorStorage): void {
   const { byteLength } = storage;
   if (byteLength < LEAST) return;
-  if (collector === null) {
+  if (collector === null || storage.device !== undefined) {
     weigh(owner, byteLength);
     return;
   }
-  accountOf(storage).hold(storage, { owner: new WeakRef(owner), byteLength });
+  held.set(storage, { owner: new WeakRef(owner), byteLength });
+  total += byteLength;
 }
 
 /** Notes that the memory was given back. */
 export function release(owner: SharedStorage | undefined, storage: TensorStorage): void {
   if (owner !== undefined) weights.delete(owner);
-  accountOf(storage).release(storage);
+  const it = held.get(storage);
+  if (it === undefined) return;
+  held.delete(storage);
+  total -= it.byteLength;
 }
 
 /** Collects where much memory was taken, and gives back what nobody holds. No handle may be on its way to the engine. */
 export function relieve(free: (storage: TensorStorage) => void): void {
-  const accounts = [ofEngine, ofGpus];
-  if (collector === null || !accounts.some((it) => it.isDue)) return;
+  if (total < due || collector === null) return;
   collector ??= collectorOfHost();
-  const collect = collector;
-  collect?.();
-  for (const account of accounts) {
-    for (const [storage, { owner, byteLength }] of account.held) {
+  if (collector === null) {
+    // From here on, the collector is told by buffers.
+    for (const [storage, { owner, byteLength }] of held) {
       const living = owner.deref();
-      if (collect === null) {
-        // From here on, the collector is told by buffers.
-        if (living !== undefined) weigh(living, byteLength);
-        account.release(storage);
-      } else if (living === undefined) {
-        account.release(storage);
-        free(storage);
-      }
+      if (living !== undefined) weigh(living, byteLength);
+      release(undefined, storage);
     }
-    account.collected();
+    return;
   }
+  collector();
+  for (const [storage, { owner }] of held) {
+    if (owner.deref() !== undefined) continue;
+    release(undefined, storage);
+    free(storage);
+  }
+  // What is in use is not looked at again before half as much came on top of it.
+  due = total + Math.max(STEP, total / 2);
+  if (due > LIMIT) due = total + Math.max(STEP / 4, (LIMIT - total) / 2);
 }
+
+/** The bytes that WebAssembly has for everything. */
+const LIMIT = 3.5 * 2 ** 30;
 
 function weigh(owner: SharedStorage, byteLength: number): void {
   try {
