@@ -63,7 +63,7 @@ export class GpuRunner {
     return JSON.stringify({ ...report, steps });
   }
 
-  /** Who does each step of the plan. */
+  /** Who does each step of the plan. The process ends afterwards, so what is made for it needs no care. */
   async #placements(leaves: readonly unknown[]): Promise<StepPlacement[]> {
     const [{ limits }] = await Promise.all([gpuOf(undefined), loadLowering()]);
     const parts = withLeaves(leaves, [], (words) => call(() => this.#runner.parted(words)));

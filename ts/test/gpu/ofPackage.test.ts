@@ -1,4 +1,4 @@
-/** WebGPU of the package `webgpu`, which is a stand-in here: `dawn.test.ts` has the real one, where it is installed. */
+/** WebGPU of the package `webgpu`, which is a stand-in here: `npm run hosts` has the real one. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
