@@ -86,7 +86,7 @@ Options:
   --threads N            bench: the most threads of a run; as many as the process may use, where it is not given
   --mode MODE            run: plan, the default: steps, memory and constant weights are made ready in the first run; or interpret, node by node
   --precision PRECISION  run, explain, profile, compile, bench: fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives
-  --device DEVICE        run, explain, profile, bench: cpu, the default; or gpu, for the native command: what has no shader runs on the CPU
+  --device DEVICE        run, explain, profile, bench: cpu, the default; or gpu (in Node by the package webgpu, and not for profile): what has no shader runs on the CPU
   --trace FILE           profile: where the steps go in Chrome's trace format, which chrome://tracing and Perfetto open
   --to FORMAT            convert, joint: pt2 or fxg, where the ending of OUTPUT does not say it
   --loss-index N         joint: which of the results of the graph is the loss: 0 is the first, and the default

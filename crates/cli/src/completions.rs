@@ -555,7 +555,7 @@ _arguments "${_arguments_options[@]}" : \
 '--repeat=[runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it]:N:_default' \
 '--mode=[plan, the default\: steps, memory and constant weights are made ready in the first run; or interpret, node by node]:MODE:(plan interpret)' \
 '--precision=[fast, the default\: a plan may change the last bits of results; or strict\: it gives what interpret gives]:PRECISION:(fast strict)' \
-'--device=[cpu, the default; or gpu, for the native command\: what has no shader runs on the CPU]:DEVICE:(cpu gpu)' \
+'--device=[cpu, the default; or gpu (in Node by the package webgpu, and not for profile)\: what has no shader runs on the CPU]:DEVICE:(cpu gpu)' \
 '*--limit=[what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds]:NAME=N:_default' \
 '--json[prints JSON for machines, errors included]' \
 '-h[shows this]' \
@@ -569,7 +569,7 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 '--inputs=[the inputs\: in0, in1… by position, or the names that inspect shows]:FILE:_files' \
 '--precision=[fast, the default\: a plan may change the last bits of results; or strict\: it gives what interpret gives]:PRECISION:(fast strict)' \
-'--device=[cpu, the default; or gpu, for the native command\: what has no shader runs on the CPU]:DEVICE:(cpu gpu)' \
+'--device=[cpu, the default; or gpu (in Node by the package webgpu, and not for profile)\: what has no shader runs on the CPU]:DEVICE:(cpu gpu)' \
 '*--limit=[what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds]:NAME=N:_default' \
 '--json[prints JSON for machines, errors included]' \
 '-h[shows this]' \
@@ -584,7 +584,7 @@ _arguments "${_arguments_options[@]}" : \
 '--inputs=[the inputs\: in0, in1… by position, or the names that inspect shows]:FILE:_files' \
 '--repeat=[runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it]:N:_default' \
 '--precision=[fast, the default\: a plan may change the last bits of results; or strict\: it gives what interpret gives]:PRECISION:(fast strict)' \
-'--device=[cpu, the default; or gpu, for the native command\: what has no shader runs on the CPU]:DEVICE:(cpu gpu)' \
+'--device=[cpu, the default; or gpu (in Node by the package webgpu, and not for profile)\: what has no shader runs on the CPU]:DEVICE:(cpu gpu)' \
 '--trace=[where the steps go in Chrome'\''s trace format, which chrome\://tracing and Perfetto open]:FILE:_files' \
 '*--limit=[what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds]:NAME=N:_default' \
 '--json[prints JSON for machines, errors included]' \
@@ -680,7 +680,7 @@ _arguments "${_arguments_options[@]}" : \
 '--repeat=[runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it]:N:_default' \
 '--threads=[the most threads of a run; as many as the process may use, where it is not given]:N:_default' \
 '--precision=[fast, the default\: a plan may change the last bits of results; or strict\: it gives what interpret gives]:PRECISION:(fast strict)' \
-'--device=[cpu, the default; or gpu, for the native command\: what has no shader runs on the CPU]:DEVICE:(cpu gpu)' \
+'--device=[cpu, the default; or gpu (in Node by the package webgpu, and not for profile)\: what has no shader runs on the CPU]:DEVICE:(cpu gpu)' \
 '*--limit=[what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds]:NAME=N:_default' \
 '--json[prints JSON for machines, errors included]' \
 '-h[shows this]' \
@@ -863,7 +863,7 @@ complete -c tracefx -n "__fish_tracefx_using_subcommand run" -l mode -d 'plan, t
 interpret\t''"
 complete -c tracefx -n "__fish_tracefx_using_subcommand run" -l precision -d 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives' -r -f -a "fast\t''
 strict\t''"
-complete -c tracefx -n "__fish_tracefx_using_subcommand run" -l device -d 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU' -r -f -a "cpu\t''
+complete -c tracefx -n "__fish_tracefx_using_subcommand run" -l device -d 'cpu, the default; or gpu (in Node by the package webgpu, and not for profile): what has no shader runs on the CPU' -r -f -a "cpu\t''
 gpu\t''"
 complete -c tracefx -n "__fish_tracefx_using_subcommand run" -l limit -d 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand run" -l json -d 'prints JSON for machines, errors included'
@@ -872,7 +872,7 @@ complete -c tracefx -n "__fish_tracefx_using_subcommand run" -s V -l version -d 
 complete -c tracefx -n "__fish_tracefx_using_subcommand explain" -l inputs -d 'the inputs: in0, in1… by position, or the names that inspect shows' -r -F
 complete -c tracefx -n "__fish_tracefx_using_subcommand explain" -l precision -d 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives' -r -f -a "fast\t''
 strict\t''"
-complete -c tracefx -n "__fish_tracefx_using_subcommand explain" -l device -d 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU' -r -f -a "cpu\t''
+complete -c tracefx -n "__fish_tracefx_using_subcommand explain" -l device -d 'cpu, the default; or gpu (in Node by the package webgpu, and not for profile): what has no shader runs on the CPU' -r -f -a "cpu\t''
 gpu\t''"
 complete -c tracefx -n "__fish_tracefx_using_subcommand explain" -l limit -d 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand explain" -l json -d 'prints JSON for machines, errors included'
@@ -882,7 +882,7 @@ complete -c tracefx -n "__fish_tracefx_using_subcommand profile" -l inputs -d 't
 complete -c tracefx -n "__fish_tracefx_using_subcommand profile" -l repeat -d 'runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand profile" -l precision -d 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives' -r -f -a "fast\t''
 strict\t''"
-complete -c tracefx -n "__fish_tracefx_using_subcommand profile" -l device -d 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU' -r -f -a "cpu\t''
+complete -c tracefx -n "__fish_tracefx_using_subcommand profile" -l device -d 'cpu, the default; or gpu (in Node by the package webgpu, and not for profile): what has no shader runs on the CPU' -r -f -a "cpu\t''
 gpu\t''"
 complete -c tracefx -n "__fish_tracefx_using_subcommand profile" -l trace -d 'where the steps go in Chrome\'s trace format, which chrome://tracing and Perfetto open' -r -F
 complete -c tracefx -n "__fish_tracefx_using_subcommand profile" -l limit -d 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds' -r
@@ -928,7 +928,7 @@ complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l repeat -d 'run
 complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l threads -d 'the most threads of a run; as many as the process may use, where it is not given' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l precision -d 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives' -r -f -a "fast\t''
 strict\t''"
-complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l device -d 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU' -r -f -a "cpu\t''
+complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l device -d 'cpu, the default; or gpu (in Node by the package webgpu, and not for profile): what has no shader runs on the CPU' -r -f -a "cpu\t''
 gpu\t''"
 complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l limit -d 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds' -r
 complete -c tracefx -n "__fish_tracefx_using_subcommand bench" -l json -d 'prints JSON for machines, errors included'
@@ -1004,7 +1004,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
             [CompletionResult]::new('--repeat', '--repeat', [CompletionResultType]::ParameterName, 'runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it')
             [CompletionResult]::new('--mode', '--mode', [CompletionResultType]::ParameterName, 'plan, the default: steps, memory and constant weights are made ready in the first run; or interpret, node by node')
             [CompletionResult]::new('--precision', '--precision', [CompletionResultType]::ParameterName, 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives')
-            [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU')
+            [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'cpu, the default; or gpu (in Node by the package webgpu, and not for profile): what has no shader runs on the CPU')
             [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'prints JSON for machines, errors included')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'shows this')
@@ -1016,7 +1016,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
         'tracefx;explain' {
             [CompletionResult]::new('--inputs', '--inputs', [CompletionResultType]::ParameterName, 'the inputs: in0, in1… by position, or the names that inspect shows')
             [CompletionResult]::new('--precision', '--precision', [CompletionResultType]::ParameterName, 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives')
-            [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU')
+            [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'cpu, the default; or gpu (in Node by the package webgpu, and not for profile): what has no shader runs on the CPU')
             [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'prints JSON for machines, errors included')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'shows this')
@@ -1029,7 +1029,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
             [CompletionResult]::new('--inputs', '--inputs', [CompletionResultType]::ParameterName, 'the inputs: in0, in1… by position, or the names that inspect shows')
             [CompletionResult]::new('--repeat', '--repeat', [CompletionResultType]::ParameterName, 'runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it')
             [CompletionResult]::new('--precision', '--precision', [CompletionResultType]::ParameterName, 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives')
-            [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU')
+            [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'cpu, the default; or gpu (in Node by the package webgpu, and not for profile): what has no shader runs on the CPU')
             [CompletionResult]::new('--trace', '--trace', [CompletionResultType]::ParameterName, 'where the steps go in Chrome''s trace format, which chrome://tracing and Perfetto open')
             [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'prints JSON for machines, errors included')
@@ -1105,7 +1105,7 @@ Register-ArgumentCompleter -Native -CommandName 'tracefx' -ScriptBlock {
             [CompletionResult]::new('--repeat', '--repeat', [CompletionResultType]::ParameterName, 'runs this often, and tells the fastest time and the median, or that of each step; outputs are those of the first run; bench takes seconds without it')
             [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'the most threads of a run; as many as the process may use, where it is not given')
             [CompletionResult]::new('--precision', '--precision', [CompletionResultType]::ParameterName, 'fast, the default: a plan may change the last bits of results; or strict: it gives what interpret gives')
-            [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'cpu, the default; or gpu, for the native command: what has no shader runs on the CPU')
+            [CompletionResult]::new('--device', '--device', [CompletionResultType]::ParameterName, 'cpu, the default; or gpu (in Node by the package webgpu, and not for profile): what has no shader runs on the CPU')
             [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'what a file or a run may ask for, such as archive_bytes, input_bytes, loop_steps or milliseconds')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'prints JSON for machines, errors included')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'shows this')

@@ -194,7 +194,7 @@ pub const OPTIONS: &[CommandOption] = &[
         name: "device",
         value: Some("DEVICE"),
         is_repeated: false,
-        about: "cpu, the default; or gpu, for the native command: what has no shader runs on the CPU",
+        about: "cpu, the default; or gpu (in Node by the package webgpu, and not for profile): what has no shader runs on the CPU",
     },
     CommandOption {
         name: "trace",
