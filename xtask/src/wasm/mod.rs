@@ -177,7 +177,7 @@ fn package(root: &Path, tools: &Tools, variant: &Variant, module: &Path, is_spli
 
     for extension in ["js", "d.ts"] {
         let name = format!("{}.{extension}", variant.glue);
-        let text = with_either_memory(extension, &read(&staging.join(&name))?)?;
+        let text = adapted(extension, &read(&staging.join(&name))?)?;
         if files.get(&name).is_some_and(|it| *it != text) {
             return Err(format!("{name} of the variant {} is not that of the variants before it", variant.name));
         }
@@ -186,17 +186,31 @@ fn package(root: &Path, tools: &Tools, variant: &Variant, module: &Path, is_spli
     Ok(())
 }
 
-/// The glue, or its types, with a function that says whether memory is shared, which it is not by default.
-fn with_either_memory(extension: &str, glue: &[u8]) -> Result<Vec<u8>, String> {
+/// The glue, or its types, with a function that says whether memory is shared, which it is not by default, and without what the package does itself.
+fn adapted(extension: &str, glue: &[u8]) -> Result<Vec<u8>, String> {
     const SHARED: &str = "shared:true";
     let text = std::str::from_utf8(glue).map_err(|e| format!("glue that is no text: {e}"))?;
     let (text, more) = match (extension, text.matches(SHARED).count()) {
-        ("js", 1) => (text.replace(SHARED, "shared:memory_is_shared"), SHARE_MEMORY),
+        ("js", 1) => (given_modules(&text.replace(SHARED, "shared:memory_is_shared"))?, SHARE_MEMORY),
         ("d.ts", 0) => (text.to_owned(), SHARE_MEMORY_TYPE),
         (_, n) => return Err(format!("glue ({extension}) that makes shared memory in {n} places")),
     };
     Ok((text + more).into_bytes())
 }
+
+/// The glue for modules that are compiled, as the package gives them, and not for responses; and without its warnings of older signatures.
+fn given_modules(glue: &str) -> Result<String, String> {
+    const BEGIN: &str = "async function __wbg_load(module, imports) {";
+    const END: &str = "\n}\n";
+    let parts = glue.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
+    let (before, behind) = parts.ok_or("glue without what loads a module")?;
+    let res = [before, BEGIN, LOAD, END, behind].concat();
+    let lines = res.split_inclusive('\n').filter(|it| !it.trim_start().starts_with("console.warn("));
+    Ok(lines.collect())
+}
+
+const LOAD: &str = "
+    return { instance: await WebAssembly.instantiate(module, imports), module };";
 
 const SHARE_MEMORY: &str = "
 let memory_is_shared = false;
