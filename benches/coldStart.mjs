@@ -51,7 +51,9 @@ const ENGINES = {
   "tracefx/load": {
     code: (/** @type {string} */ name) =>
       `import { loadModule, tensor } from "tracefx/load"; const model = await loadModule("/${name}.pt2"); const out = model(...INPUTS.map(({ data, shape, dtype }) => tensor(data, { shape, dtype }))); done(out.data[0]);`,
-    files: ["engine-simd.wasm", "engine-relaxed.wasm", "engine-edit.wasm", "engine-rare.wasm"].map((it) => join(ROOT, "ts/wasm", it)),
+    files: ["engine-simd.wasm", "engine-relaxed.wasm", "engine-edit.wasm", "engine-rare.wasm"].map((it) =>
+      join(ROOT, "ts/wasm", it),
+    ),
   },
   "onnxruntime-web": {
     code: (/** @type {string} */ name) =>

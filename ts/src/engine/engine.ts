@@ -12,7 +12,7 @@ import { type ErrorDetails, type ErrorName, fxError } from "../base/errors.ts";
 import { bytesOf, checkMagic, compileGiven, type ModuleSource } from "./module.ts";
 import { Parts, type PartSources } from "./parts.ts";
 import type * as threading from "./threads.ts";
-import { chosenVariant, hasRelaxedSimd } from "./relaxed.ts";
+import { isRelaxed } from "./relaxed.ts";
 import { canRunEngine, MODULES, type PartName, PARTS, type Variant } from "./variant.ts";
 import { checkOptions } from "../base/given.ts";
 
@@ -126,7 +126,7 @@ export function initSync(
 ): void {
   if (loaded) return;
   if (!(wasm instanceof WebAssembly.Module)) checkMagic(bytesOf(wasm), "the source");
-  parts.give("initSync", deferred, hasRelaxedSimd());
+  parts.give("initSync", deferred);
   if (!isFresh) renew();
   attach(glue.initSync({ module: wasm }));
   isFresh = false;
@@ -219,12 +219,12 @@ export function call<T>(body: (engine: Engine) => T): T {
 
 async function load(options: InitOptions): Promise<void> {
   const { wasm, parts: deferred } = options;
-  const variant = chosenVariant(options.variant);
+  const withRelaxed = isRelaxed(options.variant);
   // Memory that a call made which failed later stays as it is.
   const threaded = isFresh || shared !== undefined ? await threadsFor(options) : undefined;
   const change = threaded?.sharedMemory;
   const compiling = compileGiven(wasm, packaged, change);
-  const finding = parts.find("init", deferred, change, variant === "relaxed");
+  const finding = parts.find("init", deferred, change, withRelaxed);
   const [module, found] = await Promise.all([compiling, finding]);
   // As by `initSync` in the meantime.
   if (loaded) return;

@@ -17,11 +17,10 @@ import {
   checkMagic,
   compileGiven,
   compileModule,
-  compilePackaged,
   type ModuleSource,
   otherPlaces,
 } from "./module.ts";
-import { RELAXED } from "./relaxed.ts";
+import { hasRelaxedSimd, RELAXED } from "./relaxed.ts";
 
 /**
  * Where deferred parts come from: fetched when they are needed, fetched when the module is loaded, or given by name. `Source` is what one
@@ -87,21 +86,16 @@ export class Parts<Name extends string> {
     isRelaxed = this.isRelaxed,
   ): Promise<Found> {
     this.#check(caller, sources);
-    const known = this.#parts.map(async (part) => {
-      if (part[0] !== RELAXED) return await found(part, sources, change);
-      return isRelaxed ? (this.#relaxed ?? (await foundAtOnce(part, sources, change))) : {};
-    });
-    return { change, known: await Promise.all(known) };
+    const parts = this.#parts.map(async (part) =>
+      // A host without relaxed SIMD cannot compile it.
+      part[0] === RELAXED && !isRelaxed ? {} : await found(part, sources, change),
+    );
+    return { change, known: await Promise.all(parts) };
   }
 
-  /** Whether the part with relaxed SIMD is there. */
+  /** Whether the part with relaxed SIMD, which is the last, is there. */
   get isRelaxed(): boolean {
-    return this.#relaxed !== undefined;
-  }
-
-  get #relaxed(): Known | undefined {
-    const relaxed = this.#known[this.#parts.findIndex(([name]) => name === RELAXED)];
-    return relaxed?.module && relaxed;
+    return this.#known[this.#parts.length - 1]?.module !== undefined;
   }
 
   /** Takes what is known of the parts. */
@@ -117,17 +111,12 @@ export class Parts<Name extends string> {
     };
   }
 
-  /** Takes parts that are there; that with relaxed SIMD if it is to. */
-  give(
-    caller: string,
-    sources: Readonly<Partial<Record<Name, BufferSource | WebAssembly.Module>>>,
-    isRelaxed = false,
-  ): void {
+  /** Takes parts that are there. */
+  give(caller: string, sources: Readonly<Partial<Record<Name, BufferSource | WebAssembly.Module>>>): void {
     this.#check(caller, sources);
     this.#known = this.#parts.map(([name, , place]) => {
       const source = sources[name];
-      if (name === RELAXED && (source === undefined || !isRelaxed)) return {};
-      if (source === undefined) return { place: packagedPlace(place) };
+      if (source === undefined || (name === RELAXED && !hasRelaxedSimd())) return { place: packagedPlace(place) };
       if (source instanceof WebAssembly.Module) return { module: source };
       checkMagic(bytesOf(source), `the part ${name}`);
       const bytes = this.#change === undefined ? bytesOf(source) : bytesOf(source).slice();
@@ -238,32 +227,15 @@ async function found<Name extends string>(
   const isGiven = given !== undefined;
   const url = isGiven ? absolute(given) : packagedPlace(place);
   const fetched = (): Promise<WebAssembly.Module> => compileGiven(isGiven ? url : undefined, place, change);
-  if (sources === "eager") return { module: await fetched() };
+  const isRelaxed = name === RELAXED;
+  if (isRelaxed ? isGiven : sources === "eager") return { module: await fetched() };
   const places = isGiven ? [url] : [url, ...otherPlaces(stem)];
-  if (url === undefined || places.some((it) => isReadable(String(it)))) return { place: url, isGiven };
+  if (!isRelaxed && (url === undefined || places.some((it) => isReadable(String(it))))) return { place: url, isGiven };
   try {
     return { module: await fetched() };
   } catch (failure) {
-    // It may be that no call needs it.
+    // It may be that no call needs it, and all works without relaxed SIMD.
     return { place: url, isGiven, failure };
-  }
-}
-
-/** What a host has of a part that is used if it is there when the module begins. */
-async function foundAtOnce<Name extends string>(
-  part: PackagedPart<Name>,
-  sources: PartSources<Name>,
-  change: Change | undefined,
-): Promise<Known> {
-  const [name, , place] = part;
-  if (typeof sources === "object" && sources[name] !== undefined) {
-    return { module: await compileGiven(sources[name], place, change) };
-  }
-  try {
-    return { module: await compilePackaged(place(), change) };
-  } catch {
-    // All works without it.
-    return {};
   }
 }
 

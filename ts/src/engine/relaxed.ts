@@ -19,25 +19,19 @@ const RELAXED_MADD = "AGFzbQEAAAABCAFgA3t7ewF7AwIBAAoNAQsAIAAgASAC/YUCCw==";
 
 /** Whether this host has relaxed SIMD. */
 export function hasRelaxedSimd(): boolean {
-  return WebAssembly.validate(Uint8Array.from(atob(RELAXED_MADD), (it) => it.charCodeAt(0)));
+  return isValid(RELAXED_MADD);
 }
 
-/** The build that is asked for, or the best one. Throws where there is none of this name, or the host cannot run it. */
-export function chosenVariant(asked: Variant | undefined): Variant {
+/** Whether this host can compile a module, which is given in base64. */
+export function isValid(module: string): boolean {
+  return WebAssembly.validate(Uint8Array.from(atob(module), (it) => it.charCodeAt(0)));
+}
+
+/** Whether the build that is asked for, or else the best one, has relaxed SIMD. Throws where the host has none of this name. */
+export function isRelaxed(variant: Variant | undefined): boolean {
   const has = hasRelaxedSimd();
-  switch (asked) {
-    case undefined:
-      return has ? "relaxed" : "simd";
-    case "simd":
-      return asked;
-    case "relaxed":
-      if (has) return asked;
-      throw fxError("NotImplemented", "this host has no WebAssembly with relaxed SIMD", {
-        help: "leave `variant` out: then what the host has is taken",
-      });
-    default:
-      throw fxError("InvalidOption", `there is no variant ${String(asked)}`, {
-        help: "the variants are simd and relaxed",
-      });
-  }
+  if (variant === undefined || variant === "simd" || (has && variant === RELAXED)) return has && variant !== "simd";
+  throw fxError("InvalidOption", `this host has no variant ${String(variant)}`, {
+    help: "leave `variant` out: then the best one is taken",
+  });
 }

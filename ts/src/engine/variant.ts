@@ -4,7 +4,7 @@
  * @module
  */
 import type { PackagedPart } from "./parts.ts";
-import { RELAXED } from "./relaxed.ts";
+import { isValid, RELAXED } from "./relaxed.ts";
 
 export type { Variant } from "./relaxed.ts";
 
@@ -29,5 +29,5 @@ const SIMD_AND_ATOMICS = "AGFzbQEAAAABBQFgAAF7AwIBAAUDAQABCg4BDABBAP4QAgD9D/1iCw
 
 /** Whether this host can run the engine. */
 export function canRunEngine(): boolean {
-  return WebAssembly.validate(Uint8Array.from(atob(SIMD_AND_ATOMICS), (it) => it.charCodeAt(0)));
+  return isValid(SIMD_AND_ATOMICS);
 }

@@ -14,7 +14,7 @@ describe("before it is loaded", () => {
 
   it("refuses an unknown option by name, an unknown variant, and bytes that are no module", async () => {
     await expect(init({ wsam: "x" } as object)).rejects.toThrow("FX0702: init has no option `wsam`");
-    await expect(init({ variant: "fast" } as object)).rejects.toThrow("FX0702: the engine has no variant fast");
+    await expect(init({ variant: "fast" } as object)).rejects.toThrow("FX0702: this host has no variant fast");
     const page = new TextEncoder().encode("<!DOCTYPE html>");
     await expect(init({ wasm: page })).rejects.toThrow(
       'FX0703: the source is no WebAssembly module, it begins with "<!DOCTYP"',
