@@ -47,6 +47,9 @@ const onCpu = contextOf(outputs.cpu);
 /** What is told to whoever looks, in words. */
 class Problem extends Error {}
 
+/** There is no GPU to draw on, and the CPU may go on. */
+class NoGpu extends Problem {}
+
 const chosen = () => (device.value === "gpu" ? "gpu" : "cpu");
 const nextFrame = () => new Promise((resolve) => requestAnimationFrame(resolve));
 
@@ -61,16 +64,20 @@ let gpu;
 /** Those who run look whether it is still their turn. */
 let turn = 0;
 let isRunning = false;
+/** What to look at was chosen so often: who waits for it looks whether it is still wanted. */
+let choices = 0;
 /** What is done with the device, one after the other. @type {Promise<unknown>} */
 let last = Promise.resolve();
 
 /** A device with all the memory and buffers that it has for us. */
 async function opened() {
   const adapter = await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" });
-  if (!adapter) throw new Problem("There is no GPU for this page: the browser has no WebGPU here. The CPU draws.");
+  if (!adapter) throw new NoGpu("There is no GPU for this page: the browser has no WebGPU here. The CPU draws.");
   const { maxBufferSize, maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage } = adapter.limits;
   const requiredLimits = { maxBufferSize, maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage };
-  const made = await adapter.requestDevice({ requiredLimits });
+  const made = await adapter.requestDevice({ requiredLimits }).catch((/** @type {Error} */ cause) => {
+    throw new NoGpu(`The GPU cannot be opened, and the CPU draws: ${cause.message}`, { cause });
+  });
   void made.lost.then(() => {
     if (gpu === made) gpu = undefined;
   });
@@ -106,7 +113,7 @@ async function runnerOf(w, h) {
 /** What is looked at now, of the size that the network takes. @returns {Picture} */
 function pictureNow() {
   const most = Number(width.value);
-  if (source.value === "scene") {
+  if (!scene.hidden) {
     if (scene.width !== most) [scene.width, scene.height] = [most, (most * 3) / 4];
     drawScene(onScene, scene.width, scene.height, frame);
     return scene;
@@ -176,10 +183,10 @@ async function draw() {
   return { name, key, took: performance.now() - began };
 }
 
-/** Says what went wrong in words, and goes on with what there is. @param {unknown} error */
+/** Says what went wrong in words, and goes on with what there is, unless nobody expected it. @param {unknown} error */
 function tell(error) {
+  status.textContent = error instanceof Error ? error.message : String(error);
   if (!(error instanceof Problem || error instanceof FxError)) throw error;
-  status.textContent = error.message;
 }
 
 /** Draws the frame that there is, after what is drawn. */
@@ -199,19 +206,22 @@ function drawOnce() {
 
 /** Where there is no GPU, the CPU goes on; all else stops. @param {unknown} error */
 async function failed(error) {
-  if (error instanceof Problem && chosen() === "gpu" && gpu === undefined) {
+  let problem = error;
+  if (error instanceof NoGpu) {
     device.value = "cpu";
-    await draw();
-    tell(error);
-    return;
+    try {
+      await draw();
+      return tell(error);
+    } catch (ofCpu) {
+      problem = ofCpu;
+    }
   }
   stop();
-  tell(error);
+  tell(problem);
 }
 
-/** Frame by frame, until it is somebody else's turn. */
-async function run() {
-  const mine = ++turn;
+/** Frame by frame, until it is somebody else's turn, which it may be before the first one. @param {number} mine */
+async function run(mine) {
   const first = { frame, at: performance.now() };
   /** When the last frames were done, and how long they took. @type {{ at: number, took: number }[]} */
   let done = [];
@@ -227,6 +237,8 @@ async function run() {
       showTimes(drawn.name, done);
       status.textContent = "";
     } catch (error) {
+      // Whoever has the turn now is not stopped for it.
+      if (!isOurs()) return tell(error);
       await failed(error);
     }
     // Others have their turn, and the page shows what there is.
@@ -247,8 +259,10 @@ function showTimes(name, done) {
 function begin() {
   isRunning = true;
   start.textContent = "Stop";
-  if (source.value !== "scene") void video.play().catch(() => undefined);
-  const done = last.then(run);
+  if (scene.hidden) void video.play().catch(() => undefined);
+  // It takes its turn now, so that a stop before it begins is one of it.
+  const mine = ++turn;
+  const done = last.then(() => run(mine));
   last = done.catch(() => undefined);
   return done;
 }
@@ -260,10 +274,15 @@ function stop() {
   video.pause();
 }
 
+/** Switches a camera off. @param {MediaStream} stream */
+function switchOff(stream) {
+  for (const it of stream.getTracks()) it.stop();
+}
+
 /** Lets go of the camera, or of the file. */
 function leaveVideo() {
   const { srcObject, src } = video;
-  if (srcObject instanceof MediaStream) for (const it of srcObject.getTracks()) it.stop();
+  if (srcObject instanceof MediaStream) switchOff(srcObject);
   video.srcObject = null;
   video.removeAttribute("src");
   if (src.startsWith("blob:")) URL.revokeObjectURL(src);
@@ -276,17 +295,23 @@ const REFUSALS = /** @type {Readonly<Record<string, string>>} */ ({
   NotReadableError: "The camera is taken: another program or page has it.",
 });
 
-async function openCamera() {
+/** @param {() => boolean} isWanted whether nothing else was chosen meanwhile */
+async function openCamera(isWanted) {
   const { mediaDevices } = navigator;
   if (mediaDevices === undefined)
     throw new Problem("The browser gives a camera to pages that are served by https alone.");
   const size = { width: { ideal: Number(width.value) }, height: { ideal: (Number(width.value) * 3) / 4 } };
+  /** @type {MediaStream} */
+  let stream;
   try {
-    video.srcObject = await mediaDevices.getUserMedia({ video: size, audio: false });
+    stream = await mediaDevices.getUserMedia({ video: size, audio: false });
   } catch (error) {
     const { name, message } = /** @type {Error} */ (error);
     throw new Problem(REFUSALS[name] ?? `The camera cannot be opened: ${message}`);
   }
+  // The browser may have asked for long, and the video is another's now.
+  if (!isWanted()) return switchOff(stream);
+  video.srcObject = stream;
   await played("The camera gives no pictures.");
 }
 
@@ -304,19 +329,26 @@ async function played(otherwise) {
   }
 }
 
-/** Looks at what was chosen; at the scene where that cannot be. @param {() => Promise<void>} [open] */
+/** Looks at what was chosen; at the scene where that cannot be. @param {(isWanted: () => boolean) => Promise<void>} [open] */
 async function lookAt(open) {
+  const mine = ++choices;
+  const isWanted = () => mine === choices;
   stop();
   // A frame that is being drawn keeps what it looks at.
   await last;
+  if (!isWanted()) return;
   leaveVideo();
   /** @type {unknown} */
   let problem;
   try {
-    await open?.();
+    await open?.(isWanted);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     problem = error;
+  }
+  // What was chosen meanwhile has the video, and says itself how it went.
+  if (!isWanted()) return;
+  if (problem !== undefined) {
     leaveVideo();
     source.value = "scene";
   }
@@ -324,7 +356,7 @@ async function lookAt(open) {
   [scene.hidden, video.hidden, choice.hidden] = [!isScene, isScene, source.value !== "file"];
   if (problem === undefined) return void begin();
   await drawOnce();
-  tell(problem);
+  if (isWanted()) tell(problem);
 }
 
 async function main() {
@@ -334,7 +366,8 @@ async function main() {
   source.addEventListener("change", () => {
     if (source.value === "scene") return void lookAt();
     if (source.value === "camera") return void lookAt(openCamera);
-    // The picture stays until a file is chosen.
+    // The picture stays until a file is chosen, and a camera that is asked for is not wanted any more.
+    choices += 1;
     choice.hidden = false;
     status.textContent = "Choose a file below.";
   });

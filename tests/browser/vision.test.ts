@@ -181,6 +181,48 @@ test(
 );
 
 test(
+  "stops though it has not begun, and switches a camera off that is not wanted any more",
+  async () => {
+    await withPage(
+      async (page) => {
+        await says(page, "Frame 0 on the GPU.");
+        // All in one task: what is begun has no time to run.
+        await page.evaluate(`for (let at = 0; at < 4; at++) document.getElementById("start").click()`);
+        expect(await page.locator("#start").innerText()).toBe("Start");
+        // What waits for the last one that ran goes on.
+        await page.selectOption("#look", "ink");
+        await says(page, "Frame 0 on the GPU.");
+        // The camera is given when the scene was chosen again.
+        await page.evaluate(`{
+          const { mediaDevices } = navigator;
+          const ask = mediaDevices.getUserMedia.bind(mediaDevices);
+          const answer = new Promise((resolve) => (globalThis.allow = resolve));
+          mediaDevices.getUserMedia = async (...given) => {
+            globalThis.asked = true;
+            await answer;
+            return (globalThis.camera = await ask(...given));
+          };
+          globalThis.asked = false;
+        }`);
+        await page.selectOption("#source", "camera");
+        await page.waitForFunction("globalThis.asked", undefined, { timeout: PATIENCE });
+        await page.selectOption("#source", "scene");
+        await ran(page, "gpu");
+        await page.evaluate("allow()");
+        const isOff = `globalThis.camera?.getTracks().every((it) => it.readyState === "ended")`;
+        await page.waitForFunction(isOff, undefined, { timeout: PATIENCE });
+        expect(await page.locator("#scene").isVisible()).toBe(true);
+        expect(await page.evaluate(`document.getElementById("video").srcObject`)).toBe(null);
+        await page.click("#start");
+      },
+      true,
+      [FAKE, "--use-fake-ui-for-media-stream"],
+    );
+  },
+  PATIENCE,
+);
+
+test(
   "says that the camera was refused, and goes on with the scene",
   async () => {
     await withPage(
