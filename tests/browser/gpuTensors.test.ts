@@ -639,6 +639,10 @@ test(
       await probe.drawTensor(await picture.cpu().then((it) => it.to("gpu")), own);
       const isOther = context.getConfiguration()?.device !== device;
       pictures["other"] = shown(own);
+      // Two at once, of which one keeps the configuration of the caller's and the other has none of use there.
+      context.configure({ device, format: "rgba16float", alphaMode: "opaque" });
+      const seen = await of([255, 0, 0, 51], 4, 1, 1);
+      await Promise.all([probe.drawTensor(picture, own), probe.drawTensor(seen, own)]);
       return { pictures, counts, sizes, kept, isOther, areViews };
     });
     const planes = [
@@ -728,7 +732,7 @@ test(
       const { torch } = probe;
       const device = await ((await navigator.gpu.requestAdapter()) as GPUAdapter).requestDevice();
       const other = await ((await navigator.gpu.requestAdapter()) as GPUAdapter).requestDevice();
-      const [COPY_SRC, TEXTURE_BINDING, RENDER_ATTACHMENT] = [4, 4, 16];
+      const [COPY_SRC, STORAGE, TEXTURE_BINDING, RENDER_ATTACHMENT] = [4, 128, 4, 16];
       const made = (format: GPUTextureFormat, more: Partial<GPUTextureDescriptor> = {}, of = device) =>
         of.createTexture({ size: [2, 2], format, usage: RENDER_ATTACHMENT, ...more });
       const zeros = async (...shape: number[]) => await torch.zeros(shape).to(device);
@@ -744,6 +748,9 @@ test(
       disposed.dispose();
       const buffer = device.createBuffer({ size: 48, usage: COPY_SRC });
       const unseen = await probe.tensorFromGpuBuffer(buffer, { device, dtype: "float32", shape: [3, 2, 2] });
+      const lent = device.createBuffer({ size: 48, usage: COPY_SRC | STORAGE });
+      const given = await probe.tensorFromGpuBuffer(lent, { device, dtype: "float32", shape: [3, 2, 2] });
+      lent.destroy();
       const draw = (tensor: tracefx.GpuTensor, ...[target]: unknown[]) =>
         refusal(() => probe.drawTensor(tensor, (target ?? canvas) as OffscreenCanvas));
       const refused = {
@@ -774,6 +781,7 @@ test(
           await draw(x, made("rgba8unorm", {}, other)),
           await draw(x, destroyed),
           await draw(unseen),
+          await draw(given),
         ],
         FX0701: [await draw(disposed)],
       };
@@ -804,6 +812,7 @@ test(
     expect(found.refused.FX0304[2]).toContain("context of another kind");
     expect(found.refused.FX0304[4]).toContain("GPUTextureUsage.RENDER_ATTACHMENT");
     expect(found.refused.FX0304[11]).toContain("GPUBufferUsage.STORAGE");
+    expect(found.refused.FX0304[12]).toContain("x.buffer");
     expect(found).toMatchObject({ after: ["no error", true], left: 0, lost: expect.stringContaining("FX0707") });
   },
   PATIENCE,

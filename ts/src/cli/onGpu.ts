@@ -10,7 +10,7 @@ import { call, type Engine } from "../engine/engine.ts";
 import { takeLeaves, withLeaves } from "../engine/tensors.ts";
 import type { EngineValue } from "../engine/values.ts";
 import { loadGpu } from "../export/loadGpu.ts";
-import { watched, watcher } from "../export/programModule.ts";
+import { watcher } from "../export/programModule.ts";
 import { findAdapter, gpuOf } from "../gpu/device.ts";
 import { loadLowering, lowered } from "../gpu/lowering.ts";
 import { deviceBytes } from "../gpu/memory.ts";
@@ -47,8 +47,16 @@ export class GpuRunner {
     const { goes_on, reason } = watcher({}, this.#milliseconds);
     const writes = call(() => this.#runner.changes_inputs());
     const run = { runner: this.#runner, leaves, kinds: [], watch: { goes_on }, refusal: reason, writes };
+    // The same watch, which began with the run: the CPU has what is left of the limit.
+    const runOnCpu = (words: Uint32Array): Uint32Array => {
+      try {
+        return call(() => this.#runner.run_watched(words, { goes_on }));
+      } catch (error) {
+        throw reason() ?? error;
+      }
+    };
     const onCpu = (all: readonly unknown[]): EngineValue[] =>
-      withLeaves(all, [], (words) => takeLeaves(watched(this.#runner, words, {}, this.#milliseconds)));
+      withLeaves(all, [], (words) => takeLeaves(runOnCpu(words)));
     return (await this.#runs.run({ ...run, resultsStay: false }, onCpu)) as EngineValue[];
   }
 

@@ -226,19 +226,20 @@ function opening(): Promise<Gpu> {
  * @throws `UsageError` `DeviceMissing` where there is none.
  */
 export async function findAdapter(otherwise?: string): Promise<GPUAdapter> {
-  const missing = (why: string, cure: string, cause?: unknown): FxError => {
+  const refusal = ({ why, cure, cause }: Missing): FxError => {
     const help = otherwise === undefined ? cure : `${cure}; or ${otherwise}`;
     return fxError("DeviceMissing", `there is no GPU: ${why}`, cause === undefined ? { help } : { help, cause });
   };
-  const gpu = await entry(missing);
+  const gpu = await entry();
+  if ("why" in gpu) throw refusal(gpu);
   let adapter: GPUAdapter | null;
   try {
     adapter = await gpu.requestAdapter({ powerPreference: "high-performance" });
   } catch (cause) {
-    throw missing("the host refuses to look for one", cureOfHost(), cause);
+    throw refusal({ why: "the host refuses to look for one", cure: cureOfHost(), cause });
   }
   if (adapter !== null) return adapter;
-  throw missing("the host has no adapter", cureOfHost());
+  throw refusal({ why: "the host has no adapter", cure: cureOfHost() });
 }
 
 async function open(): Promise<Gpu> {
@@ -259,18 +260,18 @@ async function open(): Promise<Gpu> {
 }
 
 /** WebGPU of the host: a browser's, a worker's, or that of the package `webgpu`, where it is installed. */
-async function entry(missing: Refusal): Promise<GPU> {
+async function entry(): Promise<GPU | Missing> {
   const { navigator } = globalThis as { readonly navigator?: { readonly gpu?: GPU } };
   if (navigator?.gpu !== undefined) return navigator.gpu;
-  if (globalThis.process?.versions?.node === undefined) throw missing("the host has no WebGPU", OF_BROWSERS);
-  ofPackage ??= entryOfPackage(missing);
+  if (globalThis.process?.versions?.node === undefined) return { why: "the host has no WebGPU", cure: OF_BROWSERS };
+  ofPackage ??= entryOfPackage();
   return await ofPackage;
 }
 
 /** WebGPU of the package. It is kept: where it is collected, its devices work on what it has given back, and the process dies. */
-let ofPackage: Promise<GPU> | undefined;
+let ofPackage: Promise<GPU | Missing> | undefined;
 
-async function entryOfPackage(missing: Refusal): Promise<GPU> {
+async function entryOfPackage(): Promise<GPU | Missing> {
   let loaded: { readonly create: (options: readonly string[]) => GPU } | undefined;
   try {
     // Bundlers are not to look for a package that is not there.
@@ -279,18 +280,18 @@ async function entryOfPackage(missing: Refusal): Promise<GPU> {
     return loaded.create([]);
   } catch (cause) {
     ofPackage = undefined;
-    throw loaded === undefined
-      ? missing(
-          "the package webgpu is not there, or does not load",
-          "npm install webgpu, where tracefx is installed",
-          cause,
-        )
-      : missing("the package webgpu does not start", OF_PACKAGE, cause);
+    if (loaded !== undefined) return { why: "the package webgpu does not start", cure: OF_PACKAGE, cause };
+    const cure = "npm install webgpu, where tracefx is installed";
+    return { why: "the package webgpu is not there, or does not load", cure, cause };
   }
 }
 
-/** What is missing on the way to a GPU, as a refusal. */
-type Refusal = (why: string, cure: string, cause?: unknown) => FxError;
+/** What is missing on the way to a GPU. Callers share it, and each says for itself what it may do without one. */
+interface Missing {
+  readonly why: string;
+  readonly cure: string;
+  readonly cause?: unknown;
+}
 
 /** What a browser may lack. */
 const OF_BROWSERS = "use a browser with WebGPU on a page that is served by https or from this machine";

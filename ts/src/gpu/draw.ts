@@ -10,7 +10,7 @@ import type { GivenCanvas, GivenTexture, GpuTensor } from "../tensor/gpuTensor.t
 import type { Gpu, Pipeline } from "./device.ts";
 import { COPY_DST, type GpuMemory, STORAGE } from "./memory.ts";
 import { memoryOf } from "./tensor.ts";
-import { checkPicture, isTexture, RENDER_ATTACHMENT, withGiven } from "./texture.ts";
+import { checkFits, checkPicture, isTexture, RENDER_ATTACHMENT, withGiven } from "./texture.ts";
 
 const WHAT = "drawTensor";
 // `GPUShaderStage` and `GPUBufferUsage`: not every host has these tables under global names.
@@ -71,11 +71,15 @@ export async function draw(tensor: GpuTensor, target: GivenCanvas | GivenTexture
   const picture = pictureOf(tensor);
   memory.checkNotLost();
   checkGiven(WHAT, (memory.buffer.usage & STORAGE) !== 0, "a tensor whose buffer was made with GPUBufferUsage.STORAGE");
+  checkFits(memory.gpu, "the buffer of the tensor", memory.buffer.size);
   // Its owner may give it up before it is drawn.
   memory.share();
   try {
-    const help = "a texture is of the tensor's device and not destroyed, of a format that can be drawn to";
-    await withGiven(memory.gpu, "what is drawn to is refused", help, () => drawn(memory, picture, target));
+    // The device's words alone tell which of both it refuses.
+    const ofTensor = "the tensor's buffer (x.buffer) is not destroyed or mapped";
+    const help = `${ofTensor}; a texture is of the tensor's device and not destroyed, of a format that can be drawn to`;
+    const problem = "the tensor's buffer, or what is drawn to, is refused";
+    await withGiven(memory.gpu, problem, help, () => drawn(memory, picture, target));
   } finally {
     memory.release();
   }
@@ -169,14 +173,20 @@ function ofCanvas(gpu: Gpu, canvas: unknown, { width, height, hasAlpha }: Pictur
   checkGiven(WHAT, isCanvas, "a canvas or a GPUTexture");
   const shown = canvas as OffscreenCanvas;
   const context = contextOf(shown);
-  const configuration = configured(gpu, context, hasAlpha);
+  const wanted = usable(gpu, context, hasAlpha) ?? {
+    device: gpu.device,
+    format: navigator.gpu.getPreferredCanvasFormat(),
+    alphaMode: hasAlpha ? "premultiplied" : "opaque",
+  };
   const view = (): GPUTextureView => {
+    // Only now: who drew while the pipeline was compiled may have left another configuration, and who fails before this leaves none.
+    if (usable(gpu, context, hasAlpha)?.format !== wanted.format) context.configure(wanted);
     // What is written to a size clears the canvas, though it is the same.
     if (shown.width !== width) shown.width = width;
     if (shown.height !== height) shown.height = height;
     return context.getCurrentTexture().createView();
   };
-  return { format: configuration.format, alpha: hasAlpha ? MULTIPLIED : OPAQUE, view };
+  return { format: wanted.format, alpha: hasAlpha ? MULTIPLIED : OPAQUE, view };
 }
 
 function contextOf(canvas: OffscreenCanvas): GPUCanvasContext {
@@ -194,17 +204,10 @@ function contextOf(canvas: OffscreenCanvas): GPUCanvasContext {
   });
 }
 
-/** The context's own configuration where it is of this device and can be drawn to, and otherwise a new one. */
-function configured(gpu: Gpu, context: GPUCanvasContext, hasAlpha: boolean): { readonly format: GPUTextureFormat } {
+/** The context's own configuration where it is of this device and can be drawn to. */
+function usable(gpu: Gpu, context: GPUCanvasContext, hasAlpha: boolean): GPUCanvasConfiguration | undefined {
   // Not every host tells the configuration.
   const known = context.getConfiguration?.();
   const isOurs = known?.device === gpu.device && ((known.usage ?? RENDER_ATTACHMENT) & RENDER_ATTACHMENT) !== 0;
-  if (isOurs && (!hasAlpha || known.alphaMode === "premultiplied")) return known;
-  const format = navigator.gpu.getPreferredCanvasFormat();
-  try {
-    context.configure({ device: gpu.device, format, alphaMode: hasAlpha ? "premultiplied" : "opaque" });
-  } catch (error) {
-    throw gpu.refusal(error);
-  }
-  return { format };
+  return isOurs && (!hasAlpha || known.alphaMode === "premultiplied") ? known : undefined;
 }

@@ -9,7 +9,15 @@ import type { GivenGpu, GivenImage, GpuTensor } from "../tensor/gpuTensor.ts";
 import { type Gpu, gpuOf, type Pipeline } from "./device.ts";
 import { GpuMemory, newBuffer } from "./memory.ts";
 import { onDevice } from "./tensor.ts";
-import { checkPicture, COPY_DST, isTexture, RENDER_ATTACHMENT, TEXTURE_BINDING, withGiven } from "./texture.ts";
+import {
+  checkFits,
+  checkPicture,
+  COPY_DST,
+  isTexture,
+  RENDER_ATTACHMENT,
+  TEXTURE_BINDING,
+  withGiven,
+} from "./texture.ts";
 
 const WHAT = "tensorFromImage";
 /** The invocations of a workgroup in each dimension. */
@@ -42,8 +50,14 @@ export async function ofImage(given: GivenImage, device: GivenGpu | undefined): 
   const isImage = width > 0 && height > 0;
   checkGiven(WHAT, isImage, "an image, a canvas, a frame of a video or a GPUTexture that has pixels");
   if (isTexture(given)) return await ofTexture(given, device);
+  if (!("ImageBitmap" in globalThis)) {
+    throw fxError("NotImplemented", `the host has no images that ${WHAT} could copy: it takes those of browsers`, {
+      help: 'decode it on the CPU: await tensor(…).to("gpu"); or give a GPUTexture, or a GPUBuffer to tensorFromGpuBuffer',
+    });
+  }
   const gpu = await gpuOf(device as GPUDevice | undefined);
   gpu.checkNotLost();
+  checkFits(gpu, "the tensor of the image", planeBytes(width, height));
   const pipeline = await gpu.orLost(gpu.pipeline(PLANES, ["texture", "storage"]));
   const source = given as unknown as ImageBitmap;
   try {
@@ -70,6 +84,7 @@ async function ofTexture(texture: GPUTexture, device: GivenGpu | undefined): Pro
   checkPicture(WHAT, texture, TEXTURE_BINDING);
   const gpu = await gpuOf(device as unknown as GPUDevice);
   gpu.checkNotLost();
+  checkFits(gpu, "the tensor of the texture", planeBytes(texture.width, texture.height));
   const help = "a texture is of options.device, and not destroyed";
   return await withGiven(gpu, "the texture is refused", help, async () => {
     const pipeline = await gpu.orLost(gpu.pipeline(PLANES, ["texture", "storage"]));
@@ -110,7 +125,7 @@ async function planesOf(
   try {
     const filled = await gpu.told(() => {
       const texture = textureOf();
-      buffer = newBuffer(device, 4 * 3 * width * height);
+      buffer = newBuffer(device, planeBytes(width, height));
       const entries = [
         { binding: 0, resource: texture.createView() },
         { binding: 1, resource: { buffer } },
@@ -140,6 +155,11 @@ function copy(queue: GPUQueue, source: ImageBitmap, texture: GPUTexture, width: 
       help: "a video has a frame when it has loaded one, and an image of another origin needs its permission (crossOrigin)",
     });
   }
+}
+
+/** The bytes of three planes of numbers. */
+function planeBytes(width: number, height: number): number {
+  return 4 * 3 * width * height;
 }
 
 function sizeOf(source: unknown, names: readonly string[]): number {

@@ -27,6 +27,16 @@ export function checkPicture(what: string, texture: GPUTexture, usage: keyof typ
   checkGiven(what, (texture.usage & usage) !== 0, `a texture that was made with ${name}`);
 }
 
+/** Refuses what takes more bytes in one buffer than shaders of the device see. */
+export function checkFits(gpu: Gpu, what: string, bytes: number): void {
+  const { bufferBytes } = gpu.limits;
+  if (bytes > bufferBytes) {
+    throw fxError("LimitExceeded", `${what} has ${bytes} bytes, and shaders of the GPU see at most ${bufferBytes}`, {
+      help: "take a smaller one, or ask for a device with a larger maxStorageBufferBindingSize and maxBufferSize",
+    });
+  }
+}
+
 /** Does something with what the caller gave. What the device refuses of that, and goes on, is the caller's to change. */
 export async function withGiven<T>(gpu: Gpu, problem: string, help: string, body: () => Promise<T>): Promise<T> {
   try {

@@ -2,6 +2,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { refusal } from "../export/fixtures.ts";
 
 /** What `create` gave. */
 let made: WeakRef<object>[] = [];
@@ -18,7 +19,7 @@ vi.mock("webgpu", () => ({
   },
 }));
 
-const { gpuOf } = await import("../../src/gpu/device.ts");
+const { findAdapter, gpuOf } = await import("../../src/gpu/device.ts");
 const { fakeDevice } = await import("./fakeDevice.ts");
 
 beforeEach(() => {
@@ -27,6 +28,20 @@ beforeEach(() => {
 
 afterEach(() => {
   [isThere, hasAdapter] = [true, true];
+});
+
+test("that is not there is told to each of those who look for it at once, with what they may do", async () => {
+  isThere = false;
+  const [ofCommand, ofModule, ofNobody] = await Promise.all([
+    refusal(() => findAdapter("leave out --device")),
+    refusal(() => gpuOf(undefined)),
+    refusal(() => findAdapter()),
+  ]);
+  const reasons = [ofCommand, ofModule, ofNobody].map((it) => it.reason);
+  expect(new Set(reasons)).toEqual(new Set(["there is no GPU: the package webgpu does not start"]));
+  expect(ofCommand.help).toMatch(/; or leave out --device$/);
+  expect(ofModule.help).toContain('device: "auto"');
+  expect(ofNobody.help).not.toContain("; or ");
 });
 
 test("is looked for again where it was not there, made once, and kept as long as its devices", async () => {

@@ -2,14 +2,23 @@
 import { inspect } from "node:util";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { beforeAll, describe, expect, test } from "vitest";
-import { exportProgram, init, nn, tensor, tensorFromGpuBuffer, torch } from "../../src/index.ts";
+import { beforeAll, describe, expect, test, vi } from "vitest";
+import {
+  drawTensor,
+  exportProgram,
+  init,
+  nn,
+  tensor,
+  tensorFromGpuBuffer,
+  tensorFromImage,
+  torch,
+} from "../../src/index.ts";
 import { device, dtype } from "../../src/base/values.ts";
 import { loadGpu } from "../../src/export/loadGpu.ts";
 import { layoutOf, moveToEngine, viewOn } from "../../src/engine/tensors.ts";
 import type { EngineValue } from "../../src/engine/values.ts";
 import { outerBuffers } from "../../src/gpu/outer.ts";
-import type { GivenGpuBuffer, GpuTensor } from "../../src/tensor/gpuTensor.ts";
+import type { GivenCanvas, GivenGpuBuffer, GivenTexture, GpuTensor } from "../../src/tensor/gpuTensor.ts";
 import { Tensor, tensorBytes } from "../../src/tensor/tensor.ts";
 import { open, refusal } from "../export/fixtures.ts";
 import { thrown } from "../thrown.ts";
@@ -196,6 +205,52 @@ describe("a buffer of the caller's", () => {
       "NotImplemented",
       "InvalidOption",
     ]);
+  });
+});
+
+/** A device whose shaders see so many bytes of a buffer. */
+function seeing(nBytes: number): GPUDevice {
+  const limits = { maxBufferSize: 1024, maxStorageBufferBindingSize: nBytes };
+  return Object.assign(fakeDevice().device, { limits: limits as GPUSupportedLimits });
+}
+
+describe("a picture", () => {
+  /** `GPUBufferUsage.STORAGE` with those that all buffers of callers have. */
+  const USAGE = 128 | 4 | 8;
+
+  test("is no image where the host has none, and says what is taken there", async () => {
+    const error = await refusal(() => tensorFromImage({ width: 2, height: 1 } as object));
+    expect([error.kind, error.help]).toEqual(["NotImplemented", expect.stringContaining("tensorFromGpuBuffer")]);
+  });
+
+  test("that shaders do not see whole is refused before the device is asked", async () => {
+    const given = seeing(44);
+    const usage = 4;
+    const flat = { dimension: "2d", depthOrArrayLayers: 1, sampleCount: 1 };
+    const texture: GivenTexture = { ...flat, width: 2, height: 2, format: "rgba8unorm", usage, createView: () => flat };
+    const buffer = new FakeBuffer({ size: 48, usage: USAGE }) as unknown as GivenGpuBuffer;
+    const x = await tensorFromGpuBuffer(buffer, { device: given, dtype: "float32", shape: [3, 2, 2] });
+    for (const ask of [() => tensorFromImage(texture, { device: given }), () => drawTensor(x, texture)]) {
+      const error = await refusal(ask);
+      expect([error.kind, error.reason]).toEqual(["LimitExceeded", expect.stringMatching(/has 48 bytes.*at most 44$/)]);
+    }
+  });
+
+  test("leaves the canvas as it was where it is refused, and blames the buffer as well", async () => {
+    vi.stubGlobal("navigator", { gpu: { getPreferredCanvasFormat: () => "bgra8unorm" } });
+    const given = Object.assign(seeing(1024), {
+      createBindGroupLayout: () => ({}),
+      createPipelineLayout: () => ({}),
+      createShaderModule: () => ({}),
+      createRenderPipelineAsync: async () => await Promise.reject(new Error("no such format")),
+    });
+    const configure = vi.fn();
+    const canvas = { width: 5, height: 5, getContext: () => ({ configure }) } satisfies GivenCanvas;
+    const error = await refusal(async () => await drawTensor(await torch.ones(3, 2, 2).to(given), canvas));
+    expect([error.kind, error.help]).toEqual(["InvalidArgument", expect.stringContaining("x.buffer")]);
+    expect(error.reason).toContain("the tensor's buffer, or what is drawn to, is refused");
+    expect([configure.mock.calls.length, canvas.width, canvas.height]).toEqual([0, 5, 5]);
+    vi.unstubAllGlobals();
   });
 });
 
