@@ -46,7 +46,7 @@ check_buffer: number | null, };
 
 /**
  * The elements of a plan's buffer on the device, in the order of the plan's memory, so that offsets and strides are the same. An
- * element of up to four bytes is a word; one of eight is two words.
+ * element of up to four bytes is a word, or a part of one where they are packed; one of eight is two words.
  */
 export type Place = { 
 /**
@@ -60,7 +60,11 @@ dtype: DType,
 /**
  * How many there are.
  */
-n_elements: number, };
+n_elements: number, 
+/**
+ * Whether the bytes are those of the CPU, several elements to a word: of constants that nothing writes to on the device.
+ */
+is_packed: boolean, };
 
 /**
  * What is done for a step of the plan.

@@ -5,6 +5,17 @@
 pub(crate) const FUNCTIONS: &[(&str, &str)] = &[
     // WGSL has no literal for what is not finite, and refuses constants that would be that.
     ("number", "fn number(bits: u32) -> f32 {\n    return bitcast<f32>(bits);\n}\n"),
+    // The bits of a float16 as those of a float32. Below the normal numbers, a float16 is a multiple of 2^-24.
+    (
+        "half_bits",
+        "fn half_bits(word: u32) -> u32 {
+    let size = word & 0x7fffu;
+    let small = bitcast<u32>(f32(size) * 5.9604644775390625e-8f);
+    let large = (size << 13u) + select(0x38000000u, 0x70000000u, size >= 0x7c00u);
+    return ((word & 0x8000u) << 16u) | select(small, large, size >= 0x400u);
+}
+",
+    ),
     ("is_nan", "fn is_nan(x: f32) -> bool {\n    return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;\n}\n"),
     ("is_inf", "fn is_inf(x: f32) -> bool {\n    return (bitcast<u32>(x) & 0x7fffffffu) == 0x7f800000u;\n}\n"),
     (

@@ -99,6 +99,7 @@ impl Lowering<'_> {
         words(view.dtype).ok_or_else(|| Reason::from(format!("elements of {}", view.dtype.name())))?;
         Ok(View {
             buffer: place.buffer,
+            is_packed: place.is_packed,
             dtype: view.dtype,
             sizes: extent.sizes,
             strides: extent.strides,
@@ -182,7 +183,8 @@ impl Lowering<'_> {
         let n_elements = sizes.iter().try_fold(1usize, |n, it| n.checked_mul(*it)).ok_or("too many elements")?;
         let n_words = words(dtype).ok_or_else(|| Reason::from(format!("elements of {}", dtype.name())))?;
         let buffer = self.temporary((n_elements as u64).saturating_mul(4 * n_words as u64))?;
-        Ok(View { buffer, dtype, sizes: Dims::from_slice(sizes), strides: contiguous_strides(sizes), offset: 0 })
+        let (sizes, strides) = (Dims::from_slice(sizes), contiguous_strides(sizes));
+        Ok(View { buffer, is_packed: false, dtype, sizes, strides, offset: 0 })
     }
 
     /// The most workgroups in a dimension.

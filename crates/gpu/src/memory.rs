@@ -33,13 +33,16 @@ impl Candidates {
             if let Buffer::Made = plan.buffers[at] {
                 return Err("memory that a kernel makes".into());
             }
-            let words = words(dtype).ok_or_else(|| Reason::from(format!("elements of {}", dtype.name())))?;
+            words(dtype).ok_or_else(|| Reason::from(format!("elements of {}", dtype.name())))?;
             let n_elements = size / dtype.size();
-            let n_bytes = (n_elements as u64).saturating_mul(4 * words as u64);
-            if n_bytes > limits.buffer_bytes || n_elements > i32::MAX as usize {
-                return Err(format!("a buffer of {n_bytes} bytes").into());
+            let is_constant = matches!(plan.buffers[at], Buffer::Constant(_));
+            // What is written needs words of its own: invocations write their elements at the same time.
+            let is_packed = is_constant && !written[at] && dtype.size() < 4;
+            let place = Place { buffer: DeviceBufferId(at as u32), dtype, n_elements, is_packed };
+            if place.n_bytes() > limits.buffer_bytes || n_elements > i32::MAX as usize {
+                return Err(format!("a buffer of {} bytes", place.n_bytes()).into());
             }
-            Ok(Place { buffer: DeviceBufferId(at as u32), dtype, n_elements })
+            Ok(place)
         };
         let mut places: Vec<Result<Place, Reason>> = (0..plan.buffers.len()).map(place).collect();
         let mut first: FxHashMap<usize, usize> = FxHashMap::default();
@@ -202,9 +205,7 @@ pub(crate) fn assign(plan: &Plan, candidates: &Candidates, temporaries: &[Tempor
     let mut lives: Vec<Option<Lifetime>> = vec![None; n_plan + temporaries.len()];
     let bytes = |at: usize| match at.checked_sub(n_plan) {
         Some(temporary) => temporaries[temporary].n_bytes,
-        None => {
-            candidates.places[at].as_ref().map_or(0, |it| (it.n_elements * words(it.dtype).unwrap_or(1) * 4) as u64)
-        }
+        None => candidates.places[at].as_ref().map_or(0, Place::n_bytes),
     };
     let mut touch = |at: usize, step: usize| {
         let size = bytes(at) as usize;

@@ -48,7 +48,7 @@ pub struct Program {
 }
 
 /// The elements of a plan's buffer on the device, in the order of the plan's memory, so that offsets and strides are the same. An
-/// element of up to four bytes is a word; one of eight is two words.
+/// element of up to four bytes is a word, or a part of one where they are packed; one of eight is two words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, TS)]
 pub struct Place {
     /// The device's buffer.
@@ -60,6 +60,19 @@ pub struct Place {
     pub dtype: DType,
     /// How many there are.
     pub n_elements: usize,
+    /// Whether the bytes are those of the CPU, several elements to a word: of constants that nothing writes to on the device.
+    pub is_packed: bool,
+}
+
+impl Place {
+    /// The bytes of the device that the elements take.
+    pub fn n_bytes(&self) -> u64 {
+        let n_elements = self.n_elements as u64;
+        if self.is_packed {
+            return (n_elements * self.dtype.size() as u64).next_multiple_of(4);
+        }
+        n_elements.saturating_mul(4 * words(self.dtype).unwrap_or(1) as u64)
+    }
 }
 
 /// What is done for a step of the plan.
@@ -222,8 +235,7 @@ impl Program {
 
     /// The bytes on the device of a buffer of the plan; nothing of one that is not there.
     pub fn bytes_of(&self, buffer: BufferId) -> u64 {
-        let place = self.places.get(buffer.0 as usize).copied().flatten();
-        place.map_or(0, |it| (it.n_elements * words(it.dtype).unwrap_or(1) * 4) as u64)
+        self.places.get(buffer.0 as usize).copied().flatten().map_or(0, |it| it.n_bytes())
     }
 }
 

@@ -61,6 +61,8 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct View {
     pub(crate) buffer: DeviceBufferId,
+    /// Whether several elements are in a word.
+    pub(crate) is_packed: bool,
     pub(crate) dtype: DType,
     pub(crate) sizes: Dims,
     pub(crate) strides: Dims,
@@ -119,6 +121,8 @@ enum Bound {
     Words(usize),
     /// Words that shaders write to at the same time.
     Atomics,
+    /// Words of several elements each.
+    Packed(DType),
 }
 
 /// The text of a module that grows.
@@ -158,6 +162,13 @@ impl Shader {
         if view.dtype == DType::UInt32 {
             return format!("vec2<u32>({}, 0u)", self.load_words(view, at));
         }
+        if view.is_packed {
+            let word = self.load_words(view, at);
+            return match kind {
+                Kind::Bool => format!("({word} != 0u)"),
+                Kind::Float | Kind::Int | Kind::Long => format!("bitcast<{}>({word})", kind.register()),
+            };
+        }
         let name = self.bind(view.buffer, false, Bound::As(kind));
         match kind {
             Kind::Bool => format!("({name}[{at}] != 0u)"),
@@ -180,6 +191,10 @@ impl Shader {
 
     /// The words of the element at a place.
     pub(crate) fn load_words(&mut self, view: &View, at: &str) -> String {
+        if view.is_packed {
+            let name = self.bind(view.buffer, false, Bound::Packed(view.dtype));
+            return format!("{name}_at({at})");
+        }
         let name = self.bind(view.buffer, false, Bound::Words(words_of(view.dtype)));
         format!("{name}[{at}]")
     }
@@ -209,16 +224,20 @@ impl Shader {
             let access = if binding.is_written { "read_write" } else { "read" };
             let element = match bound {
                 Bound::As(kind) => kind.stored(),
-                Bound::Words(1) => "u32",
+                Bound::Words(1) | Bound::Packed(_) => "u32",
                 Bound::Words(_) => "vec2<u32>",
                 Bound::Atomics => "atomic<u32>",
             };
             _ = writeln!(text, "@group(0) @binding({at}) var<storage, {access}> b{at}: array<{element}>;");
+            if let Bound::Packed(dtype) = bound {
+                text.push_str(&unpacking(&format!("b{at}"), *dtype));
+            }
         }
         text.push_str(&self.globals);
         let all = [functions::FUNCTIONS, special_functions::FUNCTIONS, complex_functions::FUNCTIONS].concat();
         let mut needed = vec![false; all.len()];
-        let mut texts: Vec<&str> = vec![&self.globals, &self.body];
+        let bindings = text.clone();
+        let mut texts: Vec<&str> = vec![&bindings, &self.globals, &self.body];
         while let Some(it) = texts.pop() {
             for (at, (name, function)) in all.iter().enumerate() {
                 if !needed[at] && calls(it, name) {
@@ -241,6 +260,21 @@ impl Shader {
         );
         (self.bindings.into_iter().map(|(it, _)| it).collect(), text)
     }
+}
+
+/// The function of a buffer of packed elements that gives the word of one, as it would be if they were not packed.
+fn unpacking(buffer: &str, dtype: DType) -> String {
+    let (per_word, bits) = (4 / dtype.size(), 8 * dtype.size());
+    let shifted = format!("({buffer}[at / {per_word}u] >> (at % {per_word}u * {bits}u))");
+    let word = match dtype {
+        DType::Float16 => format!("half_bits({shifted})"),
+        DType::BFloat16 => format!("({shifted} << 16u)"),
+        DType::Int8 | DType::Int16 => {
+            format!("bitcast<u32>(bitcast<i32>({shifted} << {}u) >> {}u)", 32 - bits, 32 - bits)
+        }
+        _ => format!("({shifted} & {}u)", (1u32 << bits) - 1),
+    };
+    format!("fn {buffer}_at(at: u32) -> u32 {{ return {word}; }}\n")
 }
 
 /// Whether a text calls a function: it has the name with a bracket behind it, and no letter before it.

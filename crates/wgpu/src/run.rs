@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_exec::{Memory, PlanDevice, lost_state, note_lost_state};
-use tracefx_gpu::{Place, Program, Work, narrowed, widened, words};
+use tracefx_gpu::{Place, Program, Work, narrowed, widened};
 use tracefx_plan::BufferId;
 
 /// A dispatch with what it is given.
@@ -129,12 +129,19 @@ impl PlanOnGpu {
         // What is written so comes before all that is submitted later.
         self.submit();
         let buffer = &self.buffers[place.buffer.0 as usize];
-        if place.dtype.size() >= 4 {
-            self.gpu.shared.queue.write_buffer(buffer, 0, bytes);
-        } else {
-            let mut wide = vec![0; place.n_elements * words(place.dtype).unwrap_or(1) * 4];
+        if place.dtype.size() < 4 && !place.is_packed {
+            let mut wide = vec![0; place.n_bytes() as usize];
             widened(bytes, place.dtype, &mut wide);
             self.gpu.shared.queue.write_buffer(buffer, 0, &wide);
+            return Ok(());
+        }
+        // Words are written, of which the last one may be half empty.
+        let (whole, rest) = bytes.split_at(bytes.len() / 4 * 4);
+        self.gpu.shared.queue.write_buffer(buffer, 0, whole);
+        if !rest.is_empty() {
+            let mut word = [0; 4];
+            word[..rest.len()].copy_from_slice(rest);
+            self.gpu.shared.queue.write_buffer(buffer, whole.len() as u64, &word);
         }
         Ok(())
     }

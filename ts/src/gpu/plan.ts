@@ -330,7 +330,7 @@ export class PlanOnGpu {
     const bytes = host.read(buffer, place.n_elements * size);
     // What is written so comes before all that is submitted later.
     commands.submit();
-    this.#write(place.buffer, forDevice(bytes, place.dtype));
+    this.#write(place.buffer, place.is_packed ? inWords(bytes) : forDevice(bytes, place.dtype));
   }
 
   #write(buffer: number, bytes: Uint8Array): void {
@@ -405,7 +405,15 @@ export class PlanOnGpu {
   }
 }
 
-/** The bytes that the elements take on the device. */
+/** The bytes that the elements take on the device; of those that are packed, nothing comes down. */
 function bytesOf({ dtype, n_elements }: Place): number {
   return deviceBytes(dtype, n_elements);
+}
+
+/** Bytes with zeros behind them, up to the end of a word. */
+function inWords(bytes: Uint8Array): Uint8Array {
+  if (bytes.length % 4 === 0) return bytes;
+  const res = new Uint8Array(Math.ceil(bytes.length / 4) * 4);
+  res.set(bytes);
+  return res;
 }

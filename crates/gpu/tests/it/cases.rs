@@ -62,7 +62,8 @@ impl Build {
         self.constant(&Values::from_slice(&(0..n).map(number).collect::<Vec<_>>(), &sizes).unwrap())
     }
 
-    fn constant(&mut self, tensor: &Values) -> TensorId {
+    /// A tensor of the program.
+    pub(crate) fn constant(&mut self, tensor: &Values) -> TensorId {
         let buffer = self.plan.add_buffer(Buffer::Constant(tensor.storage().clone()));
         let sizes: Vec<SymInt> = tensor.sizes().iter().map(|it| SymInt::from(*it as i64)).collect();
         self.plan.add_tensor(TensorView::row_major(buffer, tensor.dtype(), &sizes))

@@ -8,7 +8,8 @@ use tracefx_core::{Bool8, Code, DType, Diagnostic, Dims, Result, Storage, Tensor
 use tracefx_exec::{Accelerator, BoundPlan, Executor, LOOP_STEPS};
 use tracefx_ops::{Value, registry};
 use tracefx_plan::{
-    Action, Argument, Buffer, Fused, Gather, Instruction, Loop, Operand, Plan, Register, TensorId, TensorView,
+    Action, Argument, Buffer, Epilogue, Fused, Gather, Instruction, Loop, Operand, Plan, Product, Register, TensorId,
+    TensorView,
 };
 use tracefx_wgpu::Gpu;
 
@@ -85,6 +86,7 @@ fn numbers(tensor: &Tensor) -> Vec<f64> {
         DType::BFloat16 => tensor.to_vec::<bf16>().unwrap().into_iter().map(f64::from).collect(),
         DType::Int64 => tensor.to_vec::<i64>().unwrap().into_iter().map(|it| it as f64).collect(),
         DType::Int32 => tensor.to_vec::<i32>().unwrap().into_iter().map(f64::from).collect(),
+        DType::Int16 => tensor.to_vec::<i16>().unwrap().into_iter().map(f64::from).collect(),
         DType::Int8 => tensor.to_vec::<i8>().unwrap().into_iter().map(f64::from).collect(),
         DType::UInt16 => tensor.to_vec::<u16>().unwrap().into_iter().map(f64::from).collect(),
         DType::UInt32 => tensor.to_vec::<u32>().unwrap().into_iter().map(f64::from).collect(),
@@ -456,4 +458,93 @@ fn results_are_written_to_tensors_that_there_are() {
     for (a, b) in numbers(&output[0]).into_iter().zip(numbers(&expected[0])) {
         assert!((a - b).abs() <= 1e-5 * b.abs(), "{a} instead of {b}");
     }
+}
+
+/// All patterns of bits of a dtype of one byte or two, and one element more.
+fn all_patterns(dtype: DType) -> Tensor {
+    let n = if dtype.size() == 1 { 256 } else { 65536 };
+    let bytes: Vec<u8> = (0..=n as u32)
+        .flat_map(|it| {
+            let bits = if dtype == DType::Bool { it % 2 } else { it };
+            bits.to_le_bytes()[..dtype.size()].to_vec()
+        })
+        .collect();
+    Tensor::view_of(Storage::from_bytes(&bytes).unwrap(), dtype, &[n + 1], &[1], 0).unwrap()
+}
+
+/// Constants that nothing writes to lie on the device as they lie in memory, several elements to a word.
+#[test]
+fn packed_constants_are_read_as_they_are() {
+    let Some(gpu) = gpu() else { return };
+    let dtypes = [DType::Float16, DType::BFloat16, DType::Int8, DType::UInt8, DType::Int16, DType::UInt16, DType::Bool];
+    for dtype in dtypes {
+        let all = all_patterns(dtype);
+        let mut build = Build::default();
+        let from = build.constant(&all);
+        let to = build.result(dtype, &[all.numel() as i64]);
+        build.plan.push("copy", Action::Copy { from, to });
+        // A copy moves words, and a loop reads elements into registers.
+        let result = build.result(dtype, &[all.numel() as i64]);
+        let args = [Argument::Register(Register(0))].into_iter().collect();
+        let code = vec![Instruction { op: "aten.clone.default".into(), args, dtype }];
+        let outputs = vec![(Register(1), result)];
+        build.fused(Fused::Loop(Loop { sizes: Dims::from_slice(&[all.numel()]), inputs: vec![from], code, outputs }));
+        let plan = build.finish();
+        let program = tracefx_gpu::lower(&plan, &Default::default(), &|_| false);
+        let place = program.places[0].expect("the constant is on the device");
+        assert!(place.is_packed && place.n_bytes() == (all.numel() * dtype.size()).next_multiple_of(4) as u64);
+        let got = run(&mut bound(&plan, Some(gpu)), &[]).unwrap();
+        for it in &got {
+            for (at, (a, b)) in numbers(it).into_iter().zip(numbers(&all)).enumerate() {
+                assert!(a == b || a.is_nan() && b.is_nan(), "{}, element {at}: {a} instead of {b}", dtype.name());
+            }
+        }
+    }
+}
+
+/// Products whose right side the program has in half precision, of odd and even sizes, few rows and many.
+#[test]
+fn products_read_packed_weights() {
+    for dtype in [DType::Float16, DType::BFloat16] {
+        for [m, k, n] in [[1, 65, 131], [1, 200, 33], [3, 50, 70], [70, 33, 67], [130, 64, 129]] {
+            for is_turned in [false, true] {
+                let mut build = Build::default();
+                let number = |it: i64| ((it * 7) as f32 * 0.37).sin();
+                let (all, sizes) = (0..k * n, [(k * n) as usize]);
+                let narrow = match dtype {
+                    DType::Float16 => {
+                        Tensor::from_slice(&all.map(|it| f16::from_f32(number(it))).collect::<Vec<_>>(), &sizes)
+                    }
+                    _ => Tensor::from_slice(&all.map(|it| bf16::from_f32(number(it))).collect::<Vec<_>>(), &sizes),
+                };
+                let narrow = narrow.unwrap();
+                let buffer = build.plan.add_buffer(Buffer::Constant(narrow.storage().clone()));
+                let strides = if is_turned { [1, k] } else { [n, 1] };
+                let view = TensorView {
+                    buffer,
+                    dtype,
+                    sizes: vec![k.into(), n.into()],
+                    strides: strides.map(Into::into).to_vec(),
+                    offset: 0.into(),
+                };
+                let rhs = build.plan.add_tensor(view);
+                let lhs = build.input(dtype, &[m, k]);
+                let result = build.result(dtype, &[m, n]);
+                build.fused(Fused::Product(Product { lhs, rhs, epilogue: Epilogue::none(), result }));
+                let name = format!("{} {m} {k} {n} {is_turned}", dtype.name());
+                check_sums(&name, &build.finish(), None, 4.0);
+            }
+        }
+    }
+}
+
+/// Of constants that a plan writes to, each element has a word of its own.
+#[test]
+fn constants_that_change_are_not_packed() {
+    let mut build = Build::default();
+    let to = build.constant(&all_patterns(DType::UInt8));
+    let from = build.input(DType::UInt8, &[257]);
+    build.plan.push("copy", Action::Copy { from, to });
+    let program = tracefx_gpu::lower(&build.finish(), &Default::default(), &|_| false);
+    assert!(program.places.iter().flatten().all(|it| !it.is_packed));
 }
