@@ -6,9 +6,8 @@
 import { arch, availableParallelism, cpus, platform, release } from "node:os";
 import type { FINDINGS } from "../../../bindings/command.ts";
 import { FxError } from "../base/errors.ts";
-import { call, getNumThreads, init } from "../engine/engine.ts";
+import { call, getNumThreads, init, isRelaxed } from "../engine/engine.ts";
 import { canHaveThreads } from "../engine/threads.ts";
-import { hasRelaxedSimd } from "../engine/relaxed.ts";
 import { canRunEngine } from "../engine/variant.ts";
 
 /** Something that is not there, and what to do. */
@@ -41,7 +40,7 @@ export async function examine(isJson: boolean): Promise<{ readonly text: string;
     isReady = false;
     lacks("engine", engine.message, "install the package again: npm install tracefx");
   }
-  const vectors = !canRun ? "none" : hasRelaxedSimd() ? "simd128, relaxed" : "simd128";
+  const vectors = !canRun ? "none" : isRelaxed() ? "simd128, relaxed" : "simd128";
   const gpu = await gpuOfHost();
   if (gpu instanceof FxError) {
     lacks("gpu", gpu.reason, gpu.help ?? "cargo install tracefx-cli");

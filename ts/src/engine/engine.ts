@@ -12,7 +12,7 @@ import { type ErrorDetails, type ErrorName, fxError } from "../base/errors.ts";
 import { bytesOf, checkMagic, compileGiven, type ModuleSource } from "./module.ts";
 import { Parts, type PartSources } from "./parts.ts";
 import type * as threading from "./threads.ts";
-import { isRelaxed } from "./relaxed.ts";
+import { relaxedUse } from "./relaxed.ts";
 import { canRunEngine, MODULES, type PartName, PARTS, type Variant } from "./variant.ts";
 import { checkOptions } from "../base/given.ts";
 
@@ -219,12 +219,12 @@ export function call<T>(body: (engine: Engine) => T): T {
 
 async function load(options: InitOptions): Promise<void> {
   const { wasm, parts: deferred } = options;
-  const withRelaxed = isRelaxed(options.variant);
+  const relaxed = relaxedUse(options.variant);
   // Memory that a call made which failed later stays as it is.
   const threaded = isFresh || shared !== undefined ? await threadsFor(options) : undefined;
   const change = threaded?.sharedMemory;
   const compiling = compileGiven(wasm, packaged, change);
-  const finding = parts.find("init", deferred, change, withRelaxed);
+  const finding = parts.find("init", deferred, change, relaxed);
   const [module, found] = await Promise.all([compiling, finding]);
   // As by `initSync` in the meantime.
   if (loaded) return;
@@ -263,7 +263,8 @@ async function threadsFor({
   if (n === 1) return undefined;
   // What was compiled by whoever gives it has memory that is not shared.
   const given: unknown[] = typeof deferred === "object" ? Object.values(deferred ?? {}) : [];
-  const isCompiled = (await Promise.all([wasm, ...given])).some((it) => it instanceof WebAssembly.Module);
+  const settled = await Promise.allSettled([wasm, ...given]);
+  const isCompiled = settled.some((it) => it.status === "fulfilled" && it.value instanceof WebAssembly.Module);
   return isCompiled ? undefined : { ...module, n };
 }
 
@@ -279,6 +280,7 @@ function renew(): void {
 function attach(exports: { readonly memory: WebAssembly.Memory }): void {
   parts.attach(exports);
   glue.set_parts(parts);
+  // Its functions are instantiated when the first is called, if not before.
   if (parts.isRelaxed) glue.use_relaxed_simd();
   if (shared === undefined) return;
   const home = { module: shared.module, memory: exports.memory, stoppedAddress: glue.worker_stopped() };
@@ -294,6 +296,11 @@ function attach(exports: { readonly memory: WebAssembly.Memory }): void {
   );
   glue.set_threads(threads);
   glue.set_num_threads(numThreads);
+}
+
+/** Whether fast plans have relaxed SIMD. */
+export function isRelaxed(): boolean {
+  return parts.isRelaxed;
 }
 
 /** How many threads the engine's kernels use at most: `torch.get_num_threads()`. */

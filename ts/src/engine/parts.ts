@@ -20,7 +20,7 @@ import {
   type ModuleSource,
   otherPlaces,
 } from "./module.ts";
-import { hasRelaxedSimd, RELAXED } from "./relaxed.ts";
+import { hasRelaxedSimd, RELAXED, type RelaxedUse } from "./relaxed.ts";
 
 /**
  * Where deferred parts come from: fetched when they are needed, fetched when the module is loaded, or given by name. `Source` is what one
@@ -76,26 +76,31 @@ export class Parts<Name extends string> {
   }
 
   /**
-   * What becomes known of the parts by what `caller` was given, some of which is fetched; that with relaxed SIMD if it is to, and if it
-   * can be.
+   * What becomes known of the parts by what `caller` was given, some of which is fetched. Of relaxed SIMD, a module that has begun already has
+   * what it had.
    */
   async find(
     caller: string,
     sources: PartSources<Name> = "lazy",
     change = this.#change,
-    isRelaxed = this.isRelaxed,
+    relaxed?: RelaxedUse,
   ): Promise<Found> {
     this.#check(caller, sources);
-    const parts = this.#parts.map(async (part) =>
-      // A host without relaxed SIMD cannot compile it.
-      part[0] === RELAXED && !isRelaxed ? {} : await found(part, sources, change),
-    );
+    const parts = this.#parts.map(async (part, at) => {
+      const [name] = part;
+      if (name !== RELAXED) return await found(part, sources, change);
+      if (relaxed === undefined) return this.#known[at] ?? {};
+      if (relaxed !== "not") return await found(part, sources, change, relaxed);
+      // A host without relaxed SIMD cannot compile it, which is no problem of whoever gives it.
+      if (typeof sources === "object") void Promise.resolve(sources[name]).catch(() => undefined);
+      return {};
+    });
     return { change, known: await Promise.all(parts) };
   }
 
-  /** Whether the part with relaxed SIMD, which is the last, is there. */
+  /** Whether the part with relaxed SIMD is there. */
   get isRelaxed(): boolean {
-    return this.#known[this.#parts.length - 1]?.module !== undefined;
+    return this.#known[this.#parts.findIndex(([name]) => name === RELAXED)]?.module !== undefined;
   }
 
   /** Takes what is known of the parts. */
@@ -214,6 +219,7 @@ async function found<Name extends string>(
   [name, stem, place]: PackagedPart<Name>,
   sources: PartSources<Name>,
   change: Change | undefined,
+  relaxed?: RelaxedUse,
 ): Promise<Known> {
   const given = typeof sources === "string" ? undefined : await sources[name];
   if (given !== undefined && typeof given !== "string" && !(given instanceof URL)) {
@@ -227,10 +233,11 @@ async function found<Name extends string>(
   const isGiven = given !== undefined;
   const url = isGiven ? absolute(given) : packagedPlace(place);
   const fetched = (): Promise<WebAssembly.Module> => compileGiven(isGiven ? url : undefined, place, change);
-  const isRelaxed = name === RELAXED;
-  if (isRelaxed ? isGiven : sources === "eager") return { module: await fetched() };
+  const isNeeded = relaxed === undefined ? sources === "eager" : isGiven || relaxed === "must";
+  if (isNeeded) return { module: await fetched() };
   const places = isGiven ? [url] : [url, ...otherPlaces(stem)];
-  if (!isRelaxed && (url === undefined || places.some((it) => isReadable(String(it))))) return { place: url, isGiven };
+  if (relaxed === undefined && (url === undefined || places.some((it) => isReadable(String(it)))))
+    return { place: url, isGiven };
   try {
     return { module: await fetched() };
   } catch (failure) {

@@ -27,10 +27,15 @@ export function isValid(module: string): boolean {
   return WebAssembly.validate(Uint8Array.from(atob(module), (it) => it.charCodeAt(0)));
 }
 
-/** Whether the build that is asked for, or else the best one, has relaxed SIMD. Throws where the host has none of this name. */
-export function isRelaxed(variant: Variant | undefined): boolean {
+/** Whether a module has its part with relaxed SIMD: if it can be fetched, in any case, or not. */
+export type RelaxedUse = "may" | "must" | "not";
+
+/** What the build that is asked for, or else the best one, has of relaxed SIMD. Throws where the host has none of this name. */
+export function relaxedUse(variant: Variant | undefined): RelaxedUse {
   const has = hasRelaxedSimd();
-  if (variant === undefined || variant === "simd" || (has && variant === RELAXED)) return has && variant !== "simd";
+  if (variant === undefined) return has ? "may" : "not";
+  if (variant === "simd") return "not";
+  if (has && variant === RELAXED) return "must";
   throw fxError("InvalidOption", `this host has no variant ${String(variant)}`, {
     help: "leave `variant` out: then the best one is taken",
   });

@@ -7,7 +7,7 @@ import initialise, * as glue from "../../wasm/runtime.js";
 import { type ErrorName, fxError } from "../base/errors.ts";
 import { compileGiven, type ModuleSource } from "../engine/module.ts";
 import { Parts, type PartSources } from "../engine/parts.ts";
-import { isRelaxed, RELAXED, type Variant } from "../engine/relaxed.ts";
+import { RELAXED, relaxedUse, type Variant } from "../engine/relaxed.ts";
 
 export type { Call, Model } from "../../wasm/runtime.js";
 
@@ -60,7 +60,7 @@ function packaged(): URL {
 }
 
 async function start({ wasm, parts: deferred, variant }: Begin): Promise<void> {
-  const finding = parts.find("load", deferred, undefined, isRelaxed(variant));
+  const finding = parts.find("load", deferred, undefined, relaxedUse(variant));
   const [module, found] = await Promise.all([compileGiven(wasm, packaged), finding]);
   parts.restore(found);
   attach(await initialise({ module_or_path: module }));

@@ -1,6 +1,7 @@
 //! What stays in the primary module beside what was called.
 
 use crate::Refusal;
+use crate::relaxed::relaxed_functions;
 use crate::source::Source;
 use crate::split::LOADER;
 use std::collections::{BTreeSet, HashMap};
@@ -44,7 +45,8 @@ pub fn with_small_callees(
 }
 
 /// These functions, and what is called in places where no part can be waited for: [`LOADER`] and all that it calls, or
-/// it would ask for a part to load a part; what threads wait by; what is called when the module begins; and what gives memory back (`__wbg_…_free`, `__wbindgen_…`), which JavaScript calls whenever it likes.
+/// it would ask for a part to load a part; what threads wait by; what is called when the module begins; what calls functions with relaxed SIMD,
+/// of which a run without it tells nothing; and what gives memory back (`__wbg_…_free`, `__wbindgen_…`), which JavaScript calls whenever it likes.
 ///
 /// # Errors
 /// As [`with_small_callees`].
@@ -57,6 +59,12 @@ pub fn with_roots(module: &[u8], functions: impl IntoIterator<Item = usize>) -> 
     let roots = source.exports.iter().filter(|it| it.kind == ExternalKind::Func && is_root(it.name));
     let roots = roots.filter_map(|it| (it.index as usize).checked_sub(imported));
     let mut res = closure(&source, roots, |_| true)?;
+    let relaxed = relaxed_functions(module)?;
+    for function in (0..source.bodies.len()).filter(|it| !relaxed.contains(it)) {
+        if callees(&source, function)?.iter().any(|it| relaxed.contains(it)) {
+            res.insert(function);
+        }
+    }
     res.extend(functions);
     Ok(res)
 }

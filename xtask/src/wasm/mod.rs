@@ -198,19 +198,35 @@ fn adapted(extension: &str, glue: &[u8]) -> Result<Vec<u8>, String> {
     Ok((text + more).into_bytes())
 }
 
-/// The glue for modules that are compiled, as the package gives them, and not for responses; and without its warnings of older signatures.
+/// The glue for modules that are compiled, as the package gives them: without what fetches and compiles, and without warnings of older signatures.
 fn given_modules(glue: &str) -> Result<String, String> {
-    const BEGIN: &str = "async function __wbg_load(module, imports) {";
-    const END: &str = "\n}\n";
-    let parts = glue.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
-    let (before, behind) = parts.ok_or("glue without what loads a module")?;
-    let res = [before, BEGIN, LOAD, END, behind].concat();
-    let lines = res.split_inclusive('\n').filter(|it| !it.trim_start().starts_with("console.warn("));
-    Ok(lines.collect())
+    let mut res = glue.to_owned();
+    for (begin, end, replacement) in UNUSED {
+        let found = res.find(begin).and_then(|at| Some((at, at + res[at..].find(end)? + end.len())));
+        let (from, to) = found.ok_or_else(|| format!("glue without `{begin}`"))?;
+        res.replace_range(from..to, replacement);
+    }
+    Ok(res)
 }
 
-const LOAD: &str = "
-    return { instance: await WebAssembly.instantiate(module, imports), module };";
+/// What is replaced in the glue, from a beginning to an end.
+const UNUSED: &[(&str, &str, &str)] = &[
+    (
+        "async function __wbg_load(module, imports) {",
+        "\n}\n",
+        "async function __wbg_load(module, imports) {
+    return { instance: await WebAssembly.instantiate(module, imports), module };
+}
+",
+    ),
+    (" else {\n            console.warn('using deprecated parameters for `initSync()`", "        }\n", "\n"),
+    (
+        " else {\n            console.warn('using deprecated parameters for the initialization function",
+        "        }\n",
+        "\n",
+    ),
+    ("    if (typeof module_or_path === 'string'", "    }\n", ""),
+];
 
 const SHARE_MEMORY: &str = "
 let memory_is_shared = false;

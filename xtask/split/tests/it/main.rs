@@ -271,6 +271,8 @@ fn functions_with_relaxed_simd_are_told_apart() {
     let relaxed = relaxed_functions(&module).expect("the module can be read");
     assert_eq!(relaxed.iter().copied().collect::<Vec<_>>(), [2]);
     assert!(!validate_without_relaxed(&module));
+    let roots = with_roots(&module, []).expect("the module can be read");
+    assert_eq!(roots.into_iter().collect::<Vec<_>>(), [0, 3], "what calls them is where it is called");
     let parts =
         split(&module, 1, |function| usize::from(relaxed.contains(&function))).expect("the module can be split");
     validate(&parts.primary);
