@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
+import { fixture } from "../export/fixtures.ts";
 
 const PACKAGE = new URL("../../", import.meta.url);
 const IS_BEHIND_FLAG = Number.parseInt(process.versions.node, 10) < 22;
@@ -15,7 +16,7 @@ const IS_BEHIND_FLAG = Number.parseInt(process.versions.node, 10) < 22;
 /** What programs begin with: a model of products alone, and the bits that it gives. */
 const begin = (root: URL): string => `
   import { readFileSync } from "node:fs";
-  import { exportProgram, init, initSync, nn, restart, torch } from ${JSON.stringify(new URL("dist/index.js", root).href)};
+  import { exportProgram, init, initSync, load as open, nn, restart, torch } from ${JSON.stringify(new URL("dist/index.js", root).href)};
   const file = (name) => readFileSync(new URL("wasm/" + name, ${JSON.stringify(root.href)}));
   const bitsOf = ({ data }) => Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("base64");
   const network = () => {
@@ -74,6 +75,23 @@ describe("relaxed SIMD", { timeout: 240_000 }, () => {
     expect(relaxed?.["strict"]).toBe(relaxed?.["interpreted"]);
     // A processor that multiplies and adds in two steps gives the same bits.
     expect(relaxed?.["fast"] !== simd?.["fast"]).toBe(relaxed?.["isFused"]);
+  });
+
+  it("needs no part of what programs seldom call", async () => {
+    const program = `
+      const { Module } = WebAssembly;
+      const lengths = [];
+      WebAssembly.Module = new Proxy(Module, {
+        construct(target, args) {
+          lengths.push(args[0].byteLength);
+          return new target(...args);
+        },
+      });
+      await init();
+      const digits = await open(readFileSync(${JSON.stringify(`${fixture("digits_cnn")}/model.pt2`)}));
+      digits.module()(torch.zeros(4, 1, 8, 8));
+      console.log(JSON.stringify(lengths));`;
+    expect(await said(program, WITH)).toEqual([]);
   });
 
   it("is within the tolerance, and the same when the engine is made anew", async () => {
