@@ -10,10 +10,10 @@ import { call, type Engine } from "../engine/engine.ts";
 import { takeLeaves, withLeaves } from "../engine/tensors.ts";
 import type { EngineValue } from "../engine/values.ts";
 import { loadGpu } from "../export/loadGpu.ts";
-import { watcher } from "../export/programModule.ts";
+import { watchedBy, watcher } from "../export/programModule.ts";
 import { findAdapter, gpuOf } from "../gpu/device.ts";
 import { loadLowering, lowered } from "../gpu/lowering.ts";
-import { deviceBytes } from "../gpu/memory.ts";
+import { placeBytes } from "../gpu/memory.ts";
 import type { RunsOnGpu } from "../gpu/run.ts";
 import { printable } from "./printable.ts";
 
@@ -44,19 +44,13 @@ export class GpuRunner {
 
   /** What the program gives for these inputs. */
   async run(leaves: readonly unknown[]): Promise<EngineValue[]> {
-    const { goes_on, reason } = watcher({}, this.#milliseconds);
+    const watching = watcher({}, this.#milliseconds);
+    const { goes_on, reason } = watching;
     const writes = call(() => this.#runner.changes_inputs());
     const run = { runner: this.#runner, leaves, kinds: [], watch: { goes_on }, refusal: reason, writes };
-    // The same watch, which began with the run: the CPU has what is left of the limit.
-    const runOnCpu = (words: Uint32Array): Uint32Array => {
-      try {
-        return call(() => this.#runner.run_watched(words, { goes_on }));
-      } catch (error) {
-        throw reason() ?? error;
-      }
-    };
+    // The CPU has what is left of the time.
     const onCpu = (all: readonly unknown[]): EngineValue[] =>
-      withLeaves(all, [], (words) => takeLeaves(runOnCpu(words)));
+      withLeaves(all, [], (words) => takeLeaves(watchedBy(this.#runner, words, watching)));
     return (await this.#runs.run({ ...run, resultsStay: false }, onCpu)) as EngineValue[];
   }
 
@@ -97,7 +91,7 @@ function placementOf({ places }: Program, { work, uploads, downloads }: Program[
   const bytes = (buffers: readonly number[]): number =>
     buffers.reduce((sum, it) => {
       const place = places[it];
-      return place === null || place === undefined ? sum : sum + deviceBytes(place.dtype, place.n_elements);
+      return place === null || place === undefined ? sum : sum + placeBytes(place);
     }, 0);
   return { reason: "cpu" in work ? work.cpu : null, bytes_up: bytes(uploads), bytes_down: bytes(downloads) };
 }

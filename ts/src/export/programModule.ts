@@ -412,9 +412,13 @@ async function leavesOnGpu(
   const { given, kinds, writes } = prepared(module, leaves);
   inside.running += 1;
   try {
-    const { goes_on, reason } = watcher(watch, milliseconds);
+    const watching = watcher(watch, milliseconds);
+    const { goes_on, reason } = watching;
     const run = { runner, leaves: given, kinds, watch: { goes_on }, refusal: reason, writes, resultsStay };
-    return forJavaScript(await onGpu.run(run, (all) => onCpu(module, all, watch)));
+    // The CPU has what is left of the time.
+    const instead = (all: readonly unknown[]): EngineValue[] =>
+      runLeaves(module, all, (_, words) => takeLeaves(watchedBy(runner, words, watching)));
+    return forJavaScript(await onGpu.run(run, instead));
   } finally {
     inside.running -= 1;
     freeAbandoned(inside);
@@ -611,7 +615,11 @@ export function watched(
   if (signal === undefined && progress === undefined && milliseconds === undefined) {
     return call(() => runner.run(words));
   }
-  const { goes_on, reason } = watcher(watch, milliseconds);
+  return watchedBy(runner, words, watcher(watch, milliseconds));
+}
+
+/** Runs the words of a call for who watches already. */
+export function watchedBy(runner: EngineRunner, words: Uint32Array, { goes_on, reason }: Watcher): Uint32Array {
   try {
     return call(() => runner.run_watched(words, { goes_on }));
   } catch (error) {
@@ -620,10 +628,13 @@ export function watched(
 }
 
 /** What the engine asks before each node, and what `progress`, the signal or the time has said where it goes on no more. */
-export function watcher(
-  { signal, progress }: RunWatch,
-  milliseconds: number | undefined,
-): { goes_on: (done: number, total: number) => boolean; reason: () => unknown } {
+interface Watcher {
+  readonly goes_on: (done: number, total: number) => boolean;
+  readonly reason: () => unknown;
+}
+
+/** Watches from now on. */
+export function watcher({ signal, progress }: RunWatch, milliseconds: number | undefined): Watcher {
   let stopped: unknown;
   const start = performance.now();
   const goes_on = (done: number, total: number): boolean => {

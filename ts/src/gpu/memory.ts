@@ -4,6 +4,7 @@
  * @module
  */
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
+import type { Place } from "../../../bindings/gpu.ts";
 import { fxError } from "../base/errors.ts";
 import type { Gpu } from "./device.ts";
 import { loadLowering, narrowed, widened } from "./lowering.ts";
@@ -15,6 +16,11 @@ const FOR_READING = 1;
 /** The bytes that so many elements take on the device. */
 export function deviceBytes(dtype: DType, nElements: number): number {
   return nElements * (DTYPES[dtype].size === 8 ? 8 : 4);
+}
+
+/** The bytes that the elements of a plan's buffer take on the device. */
+export function placeBytes({ dtype, n_elements, is_packed }: Place): number {
+  return is_packed ? Math.ceil((n_elements * DTYPES[dtype].size) / 4) * 4 : deviceBytes(dtype, n_elements);
 }
 
 /** Whether elements of both dtypes lie the same way on the device and on the CPU. */

@@ -8,7 +8,7 @@ import type { Dispatch, Place, Program } from "../../../bindings/gpu.ts";
 import type { FxError } from "../base/errors.ts";
 import type { Gpu, Pipeline } from "./device.ts";
 import type { Lowered } from "./lowering.ts";
-import { contentOf, deviceBytes, forCpu, forDevice, GpuMemory, newBuffer, newStaging } from "./memory.ts";
+import { contentOf, deviceBytes, forCpu, forDevice, GpuMemory, newBuffer, newStaging, placeBytes } from "./memory.ts";
 
 /** The memory of the plan in the engine, and the steps that are done there. */
 export interface PlanHost {
@@ -303,7 +303,7 @@ export class PlanOnGpu {
   #giveBack(buffer: number, { inputs }: Resident, commands: Commands): void {
     const place = this.#place(buffer);
     const { buffer: to } = inputs.get(buffer) as GpuMemory;
-    if (place.n_elements > 0) commands.copy(this.#buffers[place.buffer] as GPUBuffer, to, bytesOf(place));
+    if (place.n_elements > 0) commands.copy(this.#buffers[place.buffer] as GPUBuffer, to, placeBytes(place));
   }
 
   #encode(host: PlanHost, at: number, commands: Commands, resident: Resident): void {
@@ -323,7 +323,7 @@ export class PlanOnGpu {
     if (place.n_elements === 0) return;
     const there = inputs.get(buffer);
     if (there !== undefined) {
-      commands.copy(there.buffer, this.#buffers[place.buffer] as GPUBuffer, bytesOf(place));
+      commands.copy(there.buffer, this.#buffers[place.buffer] as GPUBuffer, placeBytes(place));
       return;
     }
     const { size } = DTYPES[place.dtype];
@@ -343,7 +343,7 @@ export class PlanOnGpu {
     const { checks } = this.program;
     const check_buffer = isOfRun ? this.program.check_buffer : null;
     const parts = buffers.map((buffer) => ({ buffer, place: this.#place(buffer) }));
-    const copies = parts.map(({ place }) => ({ from: place.buffer, length: bytesOf(place) }));
+    const copies = parts.map(({ place }) => ({ from: place.buffer, length: placeBytes(place) }));
     if (check_buffer !== null) copies.unshift({ from: check_buffer, length: 12 * checks });
     const length = copies.reduce((sum, it) => sum + it.length, 0);
     let mapped: Promise<ArrayBuffer> | undefined;
@@ -362,7 +362,7 @@ export class PlanOnGpu {
       this.#lowered.check(new Uint32Array(bytes.buffer, 0, 3 * checks));
     }
     for (const { buffer, place } of parts) {
-      const wide = bytes.subarray(start, start + bytesOf(place));
+      const wide = bytes.subarray(start, start + placeBytes(place));
       start += wide.length;
       if (wide.length > 0) host.write(buffer, forCpu(wide, place.dtype));
     }
@@ -403,11 +403,6 @@ export class PlanOnGpu {
   #place(buffer: number): Place {
     return this.program.places[buffer] as Place;
   }
-}
-
-/** The bytes that the elements take on the device; of those that are packed, nothing comes down. */
-function bytesOf({ dtype, n_elements }: Place): number {
-  return deviceBytes(dtype, n_elements);
 }
 
 /** Bytes with zeros behind them, up to the end of a word. */
