@@ -205,12 +205,12 @@ test(
           globalThis.asked = false;
         }`);
         await page.selectOption("#source", "camera");
-        await page.waitForFunction("globalThis.asked", undefined, { timeout: PATIENCE });
+        await expect.poll(() => page.evaluate("globalThis.asked"), { timeout: PATIENCE }).toBe(true);
         await page.selectOption("#source", "scene");
         await ran(page, "gpu");
         await page.evaluate("allow()");
         const isOff = `globalThis.camera?.getTracks().every((it) => it.readyState === "ended")`;
-        await page.waitForFunction(isOff, undefined, { timeout: PATIENCE });
+        await expect.poll(() => page.evaluate(isOff), { timeout: PATIENCE }).toBe(true);
         expect(await page.locator("#scene").isVisible()).toBe(true);
         expect(await page.evaluate(`document.getElementById("video").srcObject`)).toBe(null);
         await page.click("#start");

@@ -87,8 +87,18 @@ function run(command: string, ...given: string[]): void {
 function split(primary: readonly number[], first: readonly number[]): { exports: Exports; loaded: number[] } {
   writeFileSync(at("called"), primary.join(" "));
   writeFileSync(at("first"), first.join(" "));
-  run(TOOL, "split", at("whole.wasm"), at("0.wasm"), at("called"), at("1.wasm"), at("first"), at("2.wasm"));
-  const [main, ...parts] = [0, 1, 2].map((it) => new WebAssembly.Module(readFileSync(at(`${it}.wasm`))));
+  run(
+    TOOL,
+    "split",
+    at("whole.wasm"),
+    at("0.wasm"),
+    at("called"),
+    at("1.wasm"),
+    at("first"),
+    at("2.wasm"),
+    at("3.wasm"),
+  );
+  const [main, ...parts] = [0, 1, 2, 3].map((it) => new WebAssembly.Module(readFileSync(at(`${it}.wasm`))));
   const loaded: number[] = [];
   const load = (part: number): void => {
     loaded.push(part);

@@ -20,6 +20,7 @@ import type { EngineValue } from "../../src/engine/values.ts";
 import { outerBuffers } from "../../src/gpu/outer.ts";
 import type { GivenCanvas, GivenGpuBuffer, GivenTexture, GpuTensor } from "../../src/tensor/gpuTensor.ts";
 import { Tensor, tensorBytes } from "../../src/tensor/tensor.ts";
+import { pack } from "../../src/worker/messages.ts";
 import { open, refusal } from "../export/fixtures.ts";
 import { thrown } from "../thrown.ts";
 import { FakeBuffer, fakeDevice } from "./fakeDevice.ts";
@@ -152,6 +153,12 @@ describe("a tensor that went to a device", () => {
     const unknown = await refusal(() => module.runAsync([there], { outputs: "cuda" as "gpu" }));
     expect(unknown.reason).toContain('"cpu" or "gpu"');
   });
+});
+
+test("no message to a worker holds a tensor on a device", async () => {
+  const there = await tensor([1, 2]).to(fakeDevice().device);
+  const sent = thrown(() => pack([there], []));
+  expect([sent.kind, sent.help]).toEqual(["InputType", expect.stringContaining("await x.cpu()")]);
 });
 
 test("what has no place on a device is refused, and so is a device that is none", async () => {
