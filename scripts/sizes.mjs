@@ -224,8 +224,8 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
       join(ROOT, RECORD),
       `# Sizes of the package
 
-Written by \`npm run sizes -- --record\` after a build. A host loads \`engine-simd.wasm\` or \`runtime-simd.wasm\`. Their parts,
-\`edit\` and \`rare\`, are fetched when a call needs one, and \`gpu.wasm\` where a GPU is asked for. Of programs, which are run, the
+Written by \`npm run sizes -- --record\` after a build. A host loads \`engine-simd.wasm\` or \`runtime-simd.wasm\`. Their parts
+\`edit\` and \`rare\` are fetched when a call needs one, \`relaxed\` with the module by hosts that have relaxed SIMD, and \`gpu.wasm\` where a GPU is asked for. Of programs, which are run, the
 JavaScript that a page fetches before it begins: bundled and minified by esbuild, the glue of WebAssembly in it. The package itself is ${files.filter((it) => it.endsWith(".js")).length} files of JavaScript. \`tests/packaging\` holds the limits; the programs are in
 \`scripts/sizes.mjs\`.
 
