@@ -8,13 +8,14 @@
  */
 import { styleText } from "node:util";
 import { FILE_LIMITS, RUN_LIMITS, RUN_MODES, USAGE } from "../../../bindings/command.ts";
-import { call, type Engine, getNumThreads, init } from "../engine/engine.ts";
+import { call, getNumThreads, init } from "../engine/engine.ts";
 import { canHaveThreads } from "../engine/threads.ts";
 import { readPath } from "../engine/source.ts";
 import { writeTarget } from "../engine/target.ts";
 import { takeLeaves, withLeaves } from "../engine/tensors.ts";
 import type { EngineValue } from "../engine/values.ts";
 import { FxError, fxError } from "../base/errors.ts";
+import type { EngineProgram, EngineRunner } from "../export/engineProgram.ts";
 import { stepTimes, watched } from "../export/programModule.ts";
 import { archivePieces, rootOf } from "../export/save.ts";
 import { Tensor } from "../tensor/tensor.ts";
@@ -36,9 +37,6 @@ import { serveExplorer } from "./explore.ts";
 import { printableLines } from "./printable.ts";
 import type { GpuRunner } from "./onGpu.ts";
 import { progressOf } from "./progress.ts";
-
-type EngineProgram = ReturnType<Engine["Program"]["open"]>;
-type EngineRunner = ReturnType<EngineProgram["runner"]>;
 
 interface Limits {
   readonly ofFiles: Record<string, number>;

@@ -6,9 +6,10 @@
 import type { Program } from "../../../bindings/gpu.ts";
 import type { PlanReport, StepPlacement } from "../../../bindings/plans.ts";
 import { fxError } from "../base/errors.ts";
-import { call, type Engine } from "../engine/engine.ts";
+import { call } from "../engine/engine.ts";
 import { takeLeaves, withLeaves } from "../engine/tensors.ts";
 import type { EngineValue } from "../engine/values.ts";
+import type { EngineRunner } from "../export/engineProgram.ts";
 import { loadGpu } from "../export/loadGpu.ts";
 import { watchedBy, watcher } from "../export/programModule.ts";
 import { findAdapter, gpuOf } from "../gpu/device.ts";
@@ -16,8 +17,6 @@ import { loadLowering, lowered } from "../gpu/lowering.ts";
 import { placeBytes } from "../gpu/memory.ts";
 import type { RunsOnGpu } from "../gpu/run.ts";
 import { printable } from "./printable.ts";
-
-type EngineRunner = ReturnType<ReturnType<Engine["Program"]["open"]>["runner"]>;
 
 /** A program that the GPU runs. */
 export class GpuRunner {
