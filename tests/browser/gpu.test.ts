@@ -8,6 +8,7 @@ import type * as tracefx from "../../ts/src/index.ts";
 import type { PlanOnGpu, RunCounts } from "../../ts/src/gpu/plan.ts";
 import { gpuPage } from "./gpu.mjs";
 import type { counter } from "./gpuCounter.mjs";
+import type * as helpers from "./gpuHelpers.mjs";
 
 declare const probe: typeof tracefx & { PlanOnGpu: { prototype: PlanOnGpu }; counter: typeof counter };
 
@@ -34,14 +35,6 @@ beforeAll(async () => {
     Object.assign(globalThis, {
       plans,
       tensors: async (path: string) => probe.readSafetensors(await file(path)).tensors,
-      refusal: async (body: () => unknown) => {
-        try {
-          await body();
-          return "no error";
-        } catch (error) {
-          return (error as Error).message;
-        }
-      },
       digits: await probe.load(`${programs}/digits_cnn/model.pt2`),
     });
   }, PROGRAMS);
@@ -53,7 +46,7 @@ afterAll(async () => {
 
 declare const plans: PlanOnGpu[];
 declare const digits: tracefx.ExportedProgram;
-declare const refusal: (body: () => unknown) => Promise<string>;
+declare const refusal: typeof helpers.refusal;
 declare const tensors: (path: string) => Promise<Map<string, tracefx.Tensor>>;
 
 test(

@@ -3,5 +3,6 @@ import { call } from "../../ts/dist/engine/engine.js";
 import { PlanOnGpu } from "../../ts/dist/gpu/plan.js";
 import * as tracefx from "../../ts/dist/index.js";
 import { counter } from "./gpuCounter.mjs";
+import * as helpers from "./gpuHelpers.mjs";
 
-Object.assign(globalThis, { probe: { ...tracefx, call, PlanOnGpu, counter } });
+Object.assign(globalThis, helpers, { probe: { ...tracefx, call, PlanOnGpu, counter } });
