@@ -25,6 +25,7 @@ export interface AtenOverloads {
   _cdist_forward: "default";
   _chunk_cat: "default";
   _conj: "default";
+  _convert_weight_to_int4pack: "default";
   _convolution: "default";
   _ctc_loss: "Tensor" | "default";
   _ctc_loss_backward: "Tensor" | "default";
@@ -84,6 +85,8 @@ export interface AtenOverloads {
   _upsample_nearest_exact2d_backward: "default";
   _upsample_nearest_exact3d: "default" | "vec";
   _upsample_nearest_exact3d_backward: "default";
+  _weight_int4pack_mm: "default";
+  _weight_int8pack_mm: "default";
   _weight_norm: "default";
   abs: "default";
   abs_: "default";

@@ -42,6 +42,7 @@ _cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist)
 _cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode)
 _chunk_cat(Tensor[] tensors, int dim, int num_chunks)
 _conj(Tensor(a) self)
+_convert_weight_to_int4pack(Tensor self, int innerKTiles)
 _convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool
   transposed, SymInt[] output_padding, SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled, bool
   allow_tf32)
@@ -138,6 +139,8 @@ _upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=No
   scales_w=None)
 _upsample_nearest_exact3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float?
   scales_d=None, float? scales_h=None, float? scales_w=None)
+_weight_int4pack_mm(Tensor self, Tensor mat2, int qGroupSize, Tensor qScaleAndZeros)
+_weight_int8pack_mm(Tensor self, Tensor mat2, Tensor scales)
 _weight_norm(Tensor v, Tensor g, int dim=0)
 abs(Tensor self)
 abs_(Tensor(a!) self)

@@ -890,7 +890,64 @@ def mixed():
         case("linspace.Tensor_Scalar", torch.tensor(1 + 1j), 4.0, 5, dtype=dtype)
 
 
-for record in (complex_numbers, random, ctc, packed, names, special, made, linalg, matrices, gradients, equations, stretches, quantized, dtypes, dropout, polynomials, spectral, fourier, backward, mixed):
+def int4_words(w, tiles):
+    """`matrix_to_m16n8k16_Bint4_layout` of aten/src/ATen/native/cuda/int4mm.cu, which PyTorch has for CUDA alone."""
+    n, k = w.shape[0], w.shape[1] * 2
+    lane, pair = torch.arange(32), torch.arange(tiles // 2)
+    out = torch.zeros(n // 8, k // (tiles * 16), 32, tiles // 2, dtype=torch.int64)
+    for tile in range(n // 8):
+        for outer in range(k // (tiles * 16)):
+            base = (outer * tiles + 2 * pair) * 8
+            rows = (tile * 8 + lane // 4)[:, None]
+            v = [w[rows, base[None] + (lane % 4)[:, None] + 4 * i].to(torch.int64) for i in range(4)]
+            low, high = [it & 15 for it in v], [it >> 4 for it in v]
+            out[tile, outer] = sum(it << (4 * at) for at, it in enumerate(high + low))
+    return torch.where(out >= 2**31, out - 2**32, out).to(torch.int32)
+
+
+def int4_numbers(words, n, k):
+    """The integers of words, `[n, k]`."""
+    tiles = words.shape[3] * 2
+    codes = torch.arange(n * k, dtype=torch.int64)
+    # What stands where, eight bits of the places at a time: the way back of the function above.
+    res = torch.zeros(n * k, dtype=torch.int64)
+    for at in range(0, 32, 4):
+        part = int4_words(((codes >> at & 15).view(n, k)[:, ::2] << 4 | (codes >> at & 15).view(n, k)[:, 1::2]).to(torch.uint8), tiles)
+        res += sum(((part.to(torch.int64) >> (4 * it)) & 15).unsqueeze(-1) * torch.nn.functional.one_hot(torch.tensor(it), 8) for it in range(8)).flatten() << at
+    flat = torch.stack([words.to(torch.int64) >> (4 * it) & 15 for it in range(8)], -1).flatten()
+    out = torch.empty(n * k, dtype=torch.int64)
+    out[res] = flat
+    return out.view(n, k)
+
+
+def int4_product(x, words, group, numbers):
+    """`tinygemm_m16n8k16_chunk_kernel` of the same file: weights are rounded to the dtype, sums are of float32."""
+    n, k = words.shape[0] * 8, x.shape[1]
+    q = (int4_numbers(words, n, k) - 8).to(torch.float32)
+    scale, zero = (numbers[:, :, it].float().repeat_interleave(group, 0).t() for it in (0, 1))
+    return (x.float() @ (q * scale + zero).to(x.dtype).float().t()).to(x.dtype)
+
+
+def weight_only():
+    """Products whose weights are integers."""
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("_convert_weight_to_int4pack", int4_words, "CPU")
+    library.impl("_weight_int4pack_mm", int4_product, "CPU")
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        for m, n, k in ((1, 32, 64), (3, 8, 32), (5, 64, 96), (17, 48, 320), (2, 7, 9), (0, 8, 32), (2, 0, 32), (4, 33, 300)):
+            x, w = torch.randn(m, k).to(dtype), torch.randint(-128, 128, (n, k), dtype=torch.int8)
+            # Of bfloat16, PyTorch's kernel reads beyond other sizes than these.
+            if dtype != torch.bfloat16 or n % 16 == 0 and k % 32 == 0 and m * n > 0:
+                case("_weight_int8pack_mm.default", x, w, (torch.rand(n) * 0.02).to(dtype))
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        for tiles, group, (m, n, k) in ((2, 32, (1, 8, 32)), (2, 32, (3, 16, 96)), (4, 64, (5, 24, 128)), (8, 128, (4, 8, 256)), (8, 256, (17, 16, 256))):
+            w = torch.randint(0, 256, (n, k // 2), dtype=torch.uint8)
+            case("_convert_weight_to_int4pack.default", w, tiles)
+            numbers = torch.stack([torch.rand(k // group, n) * 0.1, torch.randn(k // group, n) * 0.1], -1).to(dtype)
+            case("_weight_int4pack_mm.default", torch.randn(m, k).to(dtype), int4_words(w, tiles), group, numbers)
+
+
+for record in (complex_numbers, random, ctc, packed, names, special, made, linalg, matrices, gradients, equations, stretches, quantized, dtypes, dropout, polynomials, spectral, fourier, backward, mixed, weight_only):
     cases.clear()
     tensors.clear()
     torch.manual_seed(0)

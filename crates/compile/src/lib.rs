@@ -9,6 +9,7 @@ mod attention;
 mod bands;
 mod constants;
 mod copies;
+mod dequantized;
 mod epilogue;
 mod gathers;
 mod in_place;

@@ -255,7 +255,7 @@ impl Scope<'_> {
     }
 
     /// The call that gives all of the memory of a tensor, and what it gives.
-    fn maker(&self, id: TensorId) -> Option<(usize, &str, &[Operand], TensorId)> {
+    pub(crate) fn maker(&self, id: TensorId) -> Option<(usize, &str, &[Operand], TensorId)> {
         let &[at] = &self.uses.buffer(self.plan.tensor(id).buffer).writers[..] else { return None };
         let (op, args, results) = call(self.plan, at)?;
         let [Operand::Tensor(result)] = results[..] else { return None };
@@ -531,12 +531,12 @@ fn range_of(dtype: DType) -> Option<(i32, i32)> {
 }
 
 /// The number that an operator multiplies with.
-fn factor(op: &str, args: &[Operand]) -> Option<f64> {
+pub(crate) fn factor(op: &str, args: &[Operand]) -> Option<f64> {
     number(args.get(1)).filter(|_| matches!(op, "aten.mul.Scalar" | "aten.mul.Tensor"))
 }
 
 /// The integer that an operator, whose name begins so, adds or subtracts.
-fn addend(op: &str, args: &[Operand], name: &str) -> Option<i32> {
+pub(crate) fn addend(op: &str, args: &[Operand], name: &str) -> Option<i32> {
     let is_one = matches!(op.strip_prefix(name), Some(".Scalar" | ".Tensor")) && args.get(2) == Some(&Operand::Int(1));
     let number = number(args.get(1)).filter(|it| is_one && it.fract() == 0.0 && it.abs() <= 256.0)?;
     Some(number as i32)

@@ -36,6 +36,7 @@ fn of(step: &Fused<Tensor>) -> Result<&Loop<Tensor>> {
         Fused::Loop(it) => Ok(it),
         Fused::Attention(_)
         | Fused::Convolution(_)
+        | Fused::DequantizedProduct(_)
         | Fused::Gather(_)
         | Fused::Norm(_)
         | Fused::Pool(_)

@@ -279,6 +279,7 @@ fn flops(plan: &Plan, action: &Action) -> u64 {
         }
         Action::Fused(Fused::QuantizedConvolution(it)) => twice(n(it.result), n(it.weight)) / size(it.weight, 0).max(1),
         Action::Fused(Fused::Product(it)) => twice(n(it.result), size(it.lhs, 1)),
+        Action::Fused(Fused::DequantizedProduct(it)) => twice(n(it.product.result), size(it.product.lhs, 1)),
         Action::Fused(Fused::Attention(it)) => {
             let rank = plan.tensor(it.key).sizes.len();
             let n_columns = size(it.key, rank.saturating_sub(2));

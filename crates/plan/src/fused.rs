@@ -2,7 +2,7 @@
 //! tensors in a plan, tensors when it runs.
 
 use crate::bytes::parts;
-use crate::{Loop, QuantizedConvolution};
+use crate::{DequantizedProduct, Loop, QuantizedConvolution};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tracefx_core::DType;
@@ -29,6 +29,8 @@ pub enum Fused<T> {
     QuantizedConvolution(Box<QuantizedConvolution<T>>),
     /// Pointwise operators.
     Loop(Loop<T>),
+    /// A matrix product with columns of integers.
+    DequantizedProduct(Box<DequantizedProduct<T>>),
 }
 
 /// Convolutions of channels-last images in float32, one after the other. Where there are several, a few rows of the images between
@@ -310,6 +312,7 @@ impl<T> Fused<T> {
             Fused::Gather(_) => "gather",
             Fused::QuantizedConvolution(_) => "quantized_convolution",
             Fused::Loop(_) => "loop",
+            Fused::DequantizedProduct(_) => "dequantized_product",
         }
     }
 
@@ -317,6 +320,7 @@ impl<T> Fused<T> {
     pub fn float_dtype(&self, dtype: impl Fn(&T) -> DType) -> DType {
         let own = match self {
             Fused::Product(it) => dtype(&it.lhs),
+            Fused::DequantizedProduct(it) => dtype(&it.product.lhs),
             Fused::Attention(it) => dtype(&it.query),
             Fused::Norm(it) => dtype(&it.input),
             _ => DType::Float32,
@@ -348,21 +352,33 @@ impl<T> Fused<T> {
             Fused::Gather(it) => [&it.input, &it.index].into_iter().for_each(visit),
             Fused::QuantizedConvolution(it) => it.inputs().for_each(visit),
             Fused::Loop(it) => it.inputs.iter().for_each(visit),
+            Fused::DequantizedProduct(it) => {
+                let (product, integers) = (&it.product, it.dequantization.tensors());
+                [&product.lhs, &product.rhs]
+                    .into_iter()
+                    .chain(integers)
+                    .chain(product.epilogue.tensors())
+                    .for_each(visit);
+            }
         }
     }
 
     /// The tensors of which something is made once and kept until they change: weights, and what is folded into them.
     pub fn parameters(&self) -> impl Iterator<Item = &T> {
-        let (layers, product, quantized) = match self {
-            Fused::Convolution(it) => (&it.layers[..], None, None),
-            Fused::Product(it) => (&[][..], Some((&it.rhs, &it.epilogue)), None),
-            Fused::QuantizedConvolution(it) => (&[][..], None, Some(it)),
+        let (layers, product, quantized, dequantization) = match self {
+            Fused::Convolution(it) => (&it.layers[..], None, None, None),
+            Fused::Product(it) => (&[][..], Some((&it.rhs, &it.epilogue)), None, None),
+            Fused::DequantizedProduct(it) => {
+                (&[][..], Some((&it.product.rhs, &it.product.epilogue)), None, Some(&it.dequantization))
+            }
+            Fused::QuantizedConvolution(it) => (&[][..], None, Some(it), None),
             Fused::Attention(_) | Fused::Norm(_) | Fused::Pool(_) | Fused::Gather(_) | Fused::Loop(_) => {
-                (&[][..], None, None)
+                (&[][..], None, None, None)
             }
         };
         let weights = layers.iter().map(|it| (&it.weight, &it.epilogue)).chain(product);
         let weights = weights.flat_map(|(weight, epilogue)| [weight].into_iter().chain(epilogue.parameters()));
+        let weights = weights.chain(dequantization.into_iter().flat_map(|it| it.tensors()));
         weights.chain(quantized.into_iter().flat_map(|it| it.parameters()))
     }
 
@@ -384,6 +400,7 @@ impl<T> Fused<T> {
             Fused::Gather(it) => visit(&it.result),
             Fused::QuantizedConvolution(it) => visit(&it.result),
             Fused::Loop(it) => it.outputs.iter().for_each(|(_, to)| visit(to)),
+            Fused::DequantizedProduct(it) => visit(&it.product.result),
         }
     }
 
@@ -435,14 +452,24 @@ impl<T> Fused<T> {
                 is_wrapped: it.is_wrapped,
                 result: tensor(&it.result)?,
             }),
-            Fused::Product(it) => Fused::Product(Product {
-                lhs: tensor(&it.lhs)?,
-                rhs: tensor(&it.rhs)?,
-                epilogue: it.epilogue.try_map(tensor)?,
-                result: tensor(&it.result)?,
-            }),
+            Fused::Product(it) => Fused::Product(it.try_map(tensor)?),
+            Fused::DequantizedProduct(it) => Fused::DequantizedProduct(Box::new(DequantizedProduct {
+                product: it.product.try_map(tensor)?,
+                dequantization: it.dequantization.try_map(tensor)?,
+            })),
             Fused::QuantizedConvolution(it) => Fused::QuantizedConvolution(Box::new(it.try_map(tensor)?)),
             Fused::Loop(it) => Fused::Loop(it.try_map(tensor)?),
+        })
+    }
+}
+
+impl<T> Product<T> {
+    fn try_map<U, E>(&self, tensor: &mut dyn FnMut(&T) -> Result<U, E>) -> Result<Product<U>, E> {
+        Ok(Product {
+            lhs: tensor(&self.lhs)?,
+            rhs: tensor(&self.rhs)?,
+            epilogue: self.epilogue.try_map(tensor)?,
+            result: tensor(&self.result)?,
         })
     }
 }

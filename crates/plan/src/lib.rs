@@ -46,4 +46,6 @@ pub use fused::{
 pub use memory::{Lifetime, Slots, assign_slots};
 pub use operand::Operand;
 pub use plan::{Action, Buffer, BufferId, Extent, Plan, Step, TensorId, TensorView};
-pub use quantized::{QuantizedConvolution, QuantizedResidual, Rounding};
+pub use quantized::{
+    Dequantization, DequantizedProduct, Int4Tiles, IntegerLayout, QuantizedConvolution, QuantizedResidual, Rounding,
+};

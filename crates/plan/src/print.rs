@@ -1,8 +1,8 @@
 //! The text of a plan: one line a step, with the tensors that it gives, and the node that it is from.
 
 use crate::{
-    Action, Activation, Argument, Buffer, Epilogue, Fused, Loop, Operand, Plan, QuantizedConvolution, Register,
-    Rounding, TensorId, TensorView, Window,
+    Action, Activation, Argument, Buffer, Dequantization, Epilogue, Fused, Loop, Operand, Plan, QuantizedConvolution,
+    Register, Rounding, TensorId, TensorView, Window,
 };
 use std::fmt::{self, Display, Formatter, Write};
 use tracefx_core::DType;
@@ -115,6 +115,20 @@ impl Plan {
                 return write!(f, ", is_wrapped={}", it.is_wrapped);
             }
             Fused::QuantizedConvolution(it) => return self.quantized(f, it),
+            Fused::DequantizedProduct(it) => {
+                self.tensor_name(f, it.product.lhs)?;
+                f.write_str(", ")?;
+                self.tensor_name(f, it.product.rhs)?;
+                let Dequantization { layout, group_size, zero_point, scale, .. } = it.dequantization;
+                write!(f, ", layout={layout:?}, group_size={group_size}, zero_point={zero_point}, scale={scale:?}")?;
+                self.named(f, "scales", &it.dequantization.scales)?;
+                self.named(f, "zero_points", &it.dequantization.zero_points)?;
+                self.named(f, "shifts", &it.dequantization.shifts)?;
+                if it.dequantization.is_rounded {
+                    f.write_str(", is_rounded=true")?;
+                }
+                &it.product.epilogue
+            }
             Fused::Loop(it) => return self.code(f, it),
             Fused::Norm(it) => {
                 self.tensor_name(f, it.input)?;

@@ -1,8 +1,8 @@
 //! What every plan holds to, so that whoever runs one need not look: it is asked of a plan that comes from a file.
 
 use crate::{
-    Action, Attention, Buffer, BufferId, Epilogue, Fused, Gather, Loop, Operand, Plan, PoolReduction,
-    QuantizedConvolution, Step, TensorId, TensorView,
+    Action, Attention, Buffer, BufferId, Dequantization, Epilogue, FLOATS, Fused, Gather, IntegerLayout, Loop, Operand,
+    Plan, PoolReduction, Product, QuantizedConvolution, Step, TensorId, TensorView,
 };
 use std::ops::RangeInclusive;
 use tracefx_core::{Code, DType, Diagnostic, Dims, Result, Storage};
@@ -194,6 +194,17 @@ impl Plan {
                     _ => return Err(invalid(format!("a product of {lhs:?} and {rhs:?}"))),
                 }
             }
+            Fused::DequantizedProduct(it) => {
+                let Product { lhs, rhs, epilogue, result } = &it.product;
+                let lhs = whole(*lhs)?;
+                sizes(it.product.lhs)?;
+                sizes(*result)?;
+                let [k, n] = self.check_dequantization(*rhs, &it.dequantization)?;
+                match lhs[..] {
+                    [m, n_terms] if n_terms == k => (Dims::from_slice(&[m, n]), epilogue, *result),
+                    _ => return Err(invalid(format!("a product of {lhs:?} and {:?}", [k, n]))),
+                }
+            }
             Fused::Norm(it) => {
                 let input = whole(it.input)?;
                 let [_, n] = input[..] else { return Err(invalid(format!("{input:?} are not rows"))) };
@@ -298,6 +309,35 @@ impl Plan {
             return Err(invalid(format!("{:?} are no limits", it.limits)));
         }
         Ok(Dims::from_slice(&result))
+    }
+
+    /// The rows and columns of what integers stand for.
+    fn check_dequantization(&self, integers: TensorId, it: &Dequantization<TensorId>) -> Result<[usize; 2]> {
+        let view = self.tensor(integers);
+        let columns = view.known().filter(|extent| {
+            it.layout.is_of(view.dtype) && (it.layout == IntegerLayout::Bytes || extent.is_row_major())
+        });
+        let columns = columns.and_then(|extent| it.layout.columns(&extent.sizes));
+        let what = || invalid(format!("%{} has no integers that lie as {:?}", integers.0, it.layout));
+        let [k, n] = columns.ok_or_else(what)?;
+        let n_groups = k.checked_div(it.group_size).filter(|_| k % it.group_size == 0);
+        let what = || invalid(format!("{k} rows have no groups of {}", it.group_size));
+        let n_groups = n_groups.ok_or_else(what)?;
+        if !it.scale.is_finite() {
+            return Err(invalid(format!("{} is no scale", it.scale)));
+        }
+        let are_floats = |dtype: DType| FLOATS.contains(&dtype);
+        let are_zeros = |dtype: DType| are_floats(dtype) || dtype.is_int();
+        let numbers: [(_, &dyn Fn(DType) -> bool); 3] =
+            [(it.scales, &are_floats), (it.zero_points, &are_zeros), (it.shifts, &are_floats)];
+        for (id, is_of) in numbers.into_iter().filter_map(|(id, is_of)| Some((id?, is_of))) {
+            let view = self.tensor(id);
+            if !is_of(view.dtype) || view.known().is_none_or(|it| it.sizes[..] != [n_groups, n]) {
+                let what = format!("%{} is not a number for each of {n_groups} groups of {n} columns", id.0);
+                return Err(invalid(what));
+            }
+        }
+        Ok([k, n])
     }
 
     fn check_attention(&self, it: &Attention<TensorId>, sizes: &dyn Fn(TensorId) -> Result<Dims>) -> Result<()> {

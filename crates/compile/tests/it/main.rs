@@ -4,6 +4,7 @@ mod attention;
 mod constants;
 mod convolutions;
 mod copies;
+mod dequantized;
 mod gathers;
 mod loops;
 mod norms;

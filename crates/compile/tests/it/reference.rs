@@ -15,7 +15,9 @@ type Values = Vec<Value<Tensor>>;
 pub(crate) fn kernels() -> Kernels {
     tracefx_cpu::kernels().clone().with_fused(|step, executor| match step {
         // Integers, which operators have no convolution of.
-        Fused::QuantizedConvolution(_) => tracefx_cpu::kernels().fused().unwrap()(step, executor),
+        Fused::QuantizedConvolution(_) | Fused::DequantizedProduct(_) => {
+            tracefx_cpu::kernels().fused().unwrap()(step, executor)
+        }
         Fused::Pool(it) if it.input.dtype() != DType::Float32 => {
             tracefx_cpu::kernels().fused().unwrap()(step, executor)
         }
@@ -103,7 +105,7 @@ fn run(step: &Fused<Tensor>) -> Result<()> {
             };
             assign(&it.result, &made)
         }
-        Fused::Gather(_) | Fused::Loop(_) | Fused::QuantizedConvolution(_) => {
+        Fused::DequantizedProduct(_) | Fused::Gather(_) | Fused::Loop(_) | Fused::QuantizedConvolution(_) => {
             let prepare = tracefx_cpu::kernels().fused().unwrap();
             prepare(step, Executor::new(registry(), tracefx_cpu::kernels()))?(step)
         }
@@ -255,8 +257,8 @@ pub(crate) fn check(module: &GraphModule, inputs: &[Tensor], precision: Precisio
     bound.plan().clone()
 }
 
-/// Compares a plan with the one in a file; `TRACEFX_UPDATE=1` writes it.
-pub(crate) fn snapshot(name: &str, plan: &Plan) {
+/// Compares a plan, or lines of several, with a file; `TRACEFX_UPDATE=1` writes it.
+pub(crate) fn snapshot(name: &str, plan: &impl std::fmt::Display) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/it/plans/{name}.txt"));
     let text = format!("{plan}\n");
     if std::env::var_os("TRACEFX_UPDATE").is_some() {

@@ -23,12 +23,15 @@ use crate::fused::convolution::ConvolutionKernel;
 use crate::fused::epilogue::Tail;
 use crate::fused::product::{NarrowProduct, ProductKernel};
 use crate::fused::quantized::QuantizedKernel;
+use crate::gemm::narrow::NarrowRhs;
+use crate::gemm::quantized::QuantizedRhs;
 use crate::index::gather::{Wrap, select};
 use crate::loops;
 use crate::numeric::dense::{self, Dense};
+use crate::numeric::isa::Level;
 use tracefx_core::{DType, Diagnostic, Element, Result, Tensor, bf16, f16};
 use tracefx_exec::{Executor, PreparedFused};
-use tracefx_plan::{Epilogue, Fused, Product};
+use tracefx_plan::{DequantizedProduct, Epilogue, Fused, Product};
 
 /// What a step stays.
 const SAME: &str = "a step is run as what it was prepared as";
@@ -40,7 +43,10 @@ const SAME: &str = "a step is run as what it was prepared as";
 /// integers of eight bits; gathers and loops take any. `OutOfMemory`.
 pub(crate) fn prepare(step: &Fused<Tensor>, executor: Executor<'_>) -> Result<Box<PreparedFused>> {
     // The dtypes of these are those of a valid plan.
-    let is_of_any = matches!(step, Fused::Gather(_) | Fused::Loop(_) | Fused::QuantizedConvolution(_));
+    let is_of_any = matches!(
+        step,
+        Fused::Gather(_) | Fused::Loop(_) | Fused::QuantizedConvolution(_) | Fused::DequantizedProduct(_)
+    );
     // Which scores count, a mask may say in bools.
     let mask = if let Fused::Attention(it) = step { it.mask.as_ref() } else { None };
     let is_bool = |it: &Tensor| mask.is_some_and(|mask| std::ptr::eq(mask, it)) && it.dtype() == DType::Bool;
@@ -88,6 +94,13 @@ pub(crate) fn prepare(step: &Fused<Tensor>, executor: Executor<'_>) -> Result<Bo
                 kernel.run(it)
             }))
         }
+        Fused::DequantizedProduct(it) => {
+            let kernel = NarrowProduct::dequantizing(it, Level::of_fast_steps())?;
+            Ok(Box::new(move |step| {
+                let Fused::DequantizedProduct(it) = step else { unreachable!("{SAME}") };
+                run_dequantized(&kernel, &it.product)
+            }))
+        }
         Fused::Product(it) if dtype == DType::Float16 => narrow_product::<f16>(it),
         Fused::Product(it) if dtype == DType::BFloat16 => narrow_product::<bf16>(it),
         Fused::Product(it) => {
@@ -101,11 +114,39 @@ pub(crate) fn prepare(step: &Fused<Tensor>, executor: Executor<'_>) -> Result<Bo
 }
 
 fn narrow_product<S: Element>(step: &Product<Tensor>) -> Result<Box<PreparedFused>> {
-    let kernel = NarrowProduct::<S>::new(step)?;
+    let kernel = NarrowProduct::<NarrowRhs<S>>::new(step)?;
     Ok(Box::new(move |step| {
         let Fused::Product(it) = step else { unreachable!("{SAME}") };
-        kernel.run(it)
+        kernel.run::<S>(it)
     }))
+}
+
+/// Writes the result of a product whose right side are integers: what the operators are that take integers.
+///
+/// # Errors
+/// As [`prepare`].
+pub(crate) fn dequantized_product(step: &DequantizedProduct<Tensor>) -> Result<()> {
+    prepared_dequantized_product(step)?(&step.product)
+}
+
+/// What [`dequantized_product`] does to any rows.
+///
+/// # Errors
+/// As [`prepare`].
+pub(crate) fn prepared_dequantized_product(
+    step: &DequantizedProduct<Tensor>,
+) -> Result<impl Fn(&Product<Tensor>) -> Result<()> + Send + Sync + use<>> {
+    let kernel = NarrowProduct::dequantizing(step, Level::best())?;
+    Ok(move |step: &Product<Tensor>| run_dequantized(&kernel, step))
+}
+
+fn run_dequantized(kernel: &NarrowProduct<QuantizedRhs>, step: &Product<Tensor>) -> Result<()> {
+    match step.lhs.dtype() {
+        DType::Float32 => kernel.run::<f32>(step),
+        DType::Float16 => kernel.run::<f16>(step),
+        DType::BFloat16 => kernel.run::<bf16>(step),
+        other => Err(Diagnostic::unsupported_dtype(other, "dequantized_product")),
+    }
 }
 
 /// Gives the elements of the tensors that a run reads and writes to `body`.

@@ -1,19 +1,21 @@
 //! Products of matrices whose right side is constant. It is packed whatever its strides are and however few rows the left
 //! side has: panels are read once and in order, as fast as the memory gives them. Those in float16 and bfloat16 are computed in
-//! float32, and their right side stays as narrow as it is.
+//! float32, and their right side stays as narrow as it is, as a right side of integers does.
 
+use crate::fused::SAME;
 use crate::fused::epilogue::{Folded, Tail};
 use crate::gemm::blocked::{BlockedGemm, Epilogue as _, LhsRows, PackedRhs};
-use crate::gemm::narrow::NarrowRhs;
+use crate::gemm::narrow::{NarrowColumns, NarrowRhs};
 use crate::gemm::output_view::OutputView;
+use crate::gemm::quantized::{Affine, QuantizedRhs};
 use crate::gemm::{Extent, MatrixView};
 use crate::numeric::dense::{self, Dense};
 use crate::numeric::isa::Level;
-use crate::numeric::map::convert_all;
+use crate::numeric::map::{cast, convert_all};
 use crate::numeric::scratch;
 use tracefx_core::allocate::collected;
-use tracefx_core::{Diagnostic, Element, Result, Tensor};
-use tracefx_plan::Product;
+use tracefx_core::{DType, Diagnostic, Element, Result, Tensor};
+use tracefx_plan::{DequantizedProduct, Int4Tiles, IntegerLayout, Product};
 
 /// A product with its right side packed.
 pub(super) struct ProductKernel {
@@ -44,33 +46,92 @@ impl ProductKernel {
     }
 }
 
-/// A product in float16 or bfloat16, with its right side laid out.
-pub(super) struct NarrowProduct<S> {
-    rhs: NarrowRhs<S>,
-    /// The rows and columns of the right side.
-    sizes: [usize; 2],
+/// A product in any dtype of numbers, whose right side is laid out in fewer bits.
+pub(super) struct NarrowProduct<C> {
+    rhs: C,
     folded: Folded,
 }
 
-impl<S: Element> NarrowProduct<S> {
+impl<S: Element> NarrowProduct<NarrowRhs<S>> {
+    /// A product in float16 or bfloat16.
+    ///
     /// # Errors
     /// `NotImplemented` where a factor for each column follows, or there are no terms; `OutOfMemory`.
     pub(super) fn new(step: &Product<Tensor>) -> Result<Self> {
-        let (rhs, sizes) = (&step.rhs, [step.rhs.sizes()[0], step.rhs.sizes()[1]]);
-        if step.epilogue.norm.is_some() || sizes[0] == 0 {
-            return Err(Diagnostic::unsupported_dtype(rhs.dtype(), "a product of no terms, or with a normalisation"));
-        }
+        let (rhs, [k, n]) = (&step.rhs, [step.rhs.sizes()[0], step.rhs.sizes()[1]]);
+        check_narrow(step, k)?;
         let read = rhs.storage().read();
         let (data, [row, col]) = (read.elements::<S>(), [rhs.strides()[0], rhs.strides()[1]]);
-        let data = if sizes[1] == 0 { data } else { &data[rhs.offset()..] };
-        let rhs = NarrowRhs::new(Level::of_fast_steps(), sizes[1], sizes[0], MatrixView { data, row, col })?;
-        Ok(NarrowProduct { rhs, sizes, folded: Folded::new(&step.epilogue)? })
+        let data = if n == 0 { data } else { &data[rhs.offset()..] };
+        let rhs = NarrowRhs::new(Level::of_fast_steps(), n, k, MatrixView { data, row, col })?;
+        Ok(NarrowProduct { rhs, folded: Folded::new(&step.epilogue)? })
     }
+}
 
+impl NarrowProduct<QuantizedRhs> {
+    /// A product whose right side are integers, with these instructions.
+    ///
+    /// # Errors
+    /// As of one in float16.
+    pub(super) fn dequantizing(step: &DequantizedProduct<Tensor>, level: Level) -> Result<Self> {
+        let (rhs, it) = (&step.product.rhs, &step.dequantization);
+        let Some([k, n]) = it.layout.columns(rhs.sizes()) else { unreachable!("{SAME}") };
+        check_narrow(&step.product, k)?;
+        let numbers = |it: &Option<Tensor>| {
+            let Some(it) = it else { return Ok(None) };
+            cast(it, DType::Float32)?.to_vec::<f32>().map(Some)
+        };
+        let [zeros, scales, shifts] = [numbers(&it.zero_points)?, numbers(&it.scales)?, numbers(&it.shifts)?];
+        let affine = |group: usize, col: usize| {
+            let number = |of: &Option<Vec<f32>>, none: f32| of.as_ref().map_or(none, |of| of[group * n + col]);
+            Affine {
+                zero: it.zero_point as f32 + number(&zeros, 0.0),
+                scale: (it.scale * f64::from(number(&scales, 1.0))) as f32,
+                shift: number(&shifts, 0.0),
+            }
+        };
+        let sizes = [n, k];
+        let rounding = Some(step.product.lhs.dtype()).filter(|_| it.is_rounded);
+        let read = rhs.storage().read();
+        let rhs = match it.layout {
+            IntegerLayout::Int4Tiles => {
+                let Some(tiles) = Int4Tiles::of(rhs.sizes()) else { unreachable!("{SAME}") };
+                let words = read.elements::<i32>().get(rhs.offset()..).unwrap_or_default();
+                let integer = |row: usize, col: usize| {
+                    let (word, below) = tiles.place(row, col);
+                    words[word] >> below & 15
+                };
+                QuantizedRhs::new(level, sizes, it.group_size, rounding, integer, affine)?
+            }
+            IntegerLayout::Bytes => {
+                let bytes = read.elements::<u8>().get(rhs.offset()..).unwrap_or_default();
+                let (strides, is_signed) = (rhs.strides(), rhs.dtype() == DType::Int8);
+                let integer = |row: usize, col: usize| {
+                    let it = bytes[row * strides[0] + col * strides[1]];
+                    if is_signed { i32::from(it as i8) } else { i32::from(it) }
+                };
+                QuantizedRhs::new(level, sizes, it.group_size, rounding, integer, affine)?
+            }
+        };
+        Ok(NarrowProduct { rhs, folded: Folded::new(&step.product.epilogue)? })
+    }
+}
+
+/// Refuses what narrow products cannot do.
+fn check_narrow(step: &Product<Tensor>, n_terms: usize) -> Result<()> {
+    match step.epilogue.norm.is_some() || n_terms == 0 {
+        true => Err(Diagnostic::unsupported_dtype(step.rhs.dtype(), "a product of no terms, or with a normalisation")),
+        false => Ok(()),
+    }
+}
+
+impl<C: NarrowColumns> NarrowProduct<C> {
+    /// Runs it on tensors of numbers in `S`.
+    ///
     /// # Errors
     /// `OutOfMemory`.
-    pub(super) fn run(&self, step: &Product<Tensor>) -> Result<()> {
-        let ([k, n], m) = (self.sizes, step.lhs.sizes()[0]);
+    pub(super) fn run<S: Element>(&self, step: &Product<Tensor>) -> Result<()> {
+        let ([n, k], m) = (self.rhs.sizes(), step.lhs.sizes()[0]);
         if m == 0 || n == 0 {
             return Ok(());
         }
@@ -83,7 +144,7 @@ impl<S: Element> NarrowProduct<S> {
             residual.iter().for_each(|it| convert_all(&it.read::<S>(), before));
             let before = residual.is_some().then_some(&*before);
             BlockedGemm {
-                level: self.rhs.level,
+                level: self.rhs.level(),
                 size: Extent { m, n, k },
                 target: OutputView::new(out, [m, n], [n, 1]),
                 lhs: MatrixView { data: &*rows, row: k, col: 1 },

@@ -3,11 +3,15 @@
 
 use super::prepare;
 use crate::agreement::config;
+use crate::gemm::quantized::{Affine, QuantizedRhs};
 use crate::numeric::isa::Level;
 use crate::numeric::map::cast;
 use proptest::prelude::*;
 use tracefx_core::{DType, Tensor, contiguous_strides};
-use tracefx_plan::{Activation, BatchNorm, Convolution, ConvolutionLayer, Epilogue, Fused, Product};
+use tracefx_plan::{
+    Activation, BatchNorm, Convolution, ConvolutionLayer, Dequantization, DequantizedProduct, Epilogue, Fused,
+    Int4Tiles, IntegerLayout, Product,
+};
 
 fn numbers(n: usize, seed: usize) -> Vec<f32> {
     (0..n).map(|at| ((at * 7 + seed * 13) as f32 * 0.37).sin() * 2.0).collect()
@@ -144,6 +148,7 @@ fn check(step: &Fused<Tensor>, sums: Vec<Sum>, n_roundings: f64) -> Result<(), T
     let epilogue = match step {
         Fused::Convolution(it) => &it.layers[0].epilogue,
         Fused::Product(it) => &it.epilogue,
+        Fused::DequantizedProduct(it) => &it.product.epilogue,
         Fused::Attention(_)
         | Fused::Gather(_)
         | Fused::Loop(_)
@@ -555,4 +560,122 @@ proptest! {
         });
         prop_assert_eq!(bytes_on_each(&narrow, dtype), bytes_on_each(&wide.unwrap(), dtype));
     }
+}
+
+/// Integers as a product takes them, and the numbers that they stand for, `[k, n]`.
+fn dequantization(
+    [k, n]: [usize; 2],
+    group_size: usize,
+    is_tiled: bool,
+    [scales, zero_points, shifts]: [bool; 3],
+    dtype: DType,
+    integers: DType,
+) -> (Tensor, Dequantization<Tensor>, Vec<f32>) {
+    let n_groups = k / group_size;
+    let numbers = |seed| cast(&tensor(&[n_groups, n], seed), dtype).unwrap();
+    let zeros = || {
+        let zeros: Vec<i8> = (0..n_groups * n).map(|at| (at % 7) as i8 - 3).collect();
+        Tensor::from_slice(&zeros, &[n_groups, n]).unwrap()
+    };
+    let layout = if is_tiled { IntegerLayout::Int4Tiles } else { IntegerLayout::Bytes };
+    let it = Dequantization {
+        layout,
+        group_size,
+        zero_point: 5,
+        scale: 0.5,
+        scales: scales.then(|| numbers(11)),
+        zero_points: zero_points.then(zeros),
+        shifts: shifts.then(|| numbers(12)),
+        is_rounded: false,
+    };
+    let bits = if is_tiled { 4 } else { 8 };
+    let raw = |row: usize, col: usize| (row * 31 + col * 17 + row * col) as i32 & ((1 << bits) - 1);
+    let integer = |row: usize, col: usize| match integers {
+        DType::Int8 => i32::from(raw(row, col) as i8),
+        _ => raw(row, col),
+    };
+    let all = (0..k).flat_map(|row| (0..n).map(move |col| (row, col)));
+    let rhs = if is_tiled {
+        let mut words = vec![0i32; k * n / 8];
+        let sizes = [n / 8, k / 64, 32, 2];
+        let tiles = Int4Tiles::of(&sizes).unwrap();
+        for (row, col) in all.clone() {
+            let (word, below) = tiles.place(row, col);
+            words[word] |= raw(row, col) << below;
+        }
+        Tensor::from_slice(&words, &sizes).unwrap()
+    } else {
+        let bytes: Vec<u8> = all.clone().map(|(row, col)| raw(row, col) as u8).collect();
+        let made = Tensor::from_slice(&bytes, &[k, n]).unwrap();
+        Tensor::view_of(made.storage().clone(), integers, &[k, n], &[n, 1], 0).unwrap()
+    };
+    let of = |it: &Option<Tensor>, none: f32| match it {
+        Some(it) => cast(it, DType::Float32).unwrap().to_vec::<f32>().unwrap(),
+        None => vec![none; n_groups * n],
+    };
+    let (scales, zeros, shifts) = (of(&it.scales, 1.0), of(&it.zero_points, 0.0), of(&it.shifts, 0.0));
+    let number = |(row, col): (usize, usize)| {
+        let at = row / group_size * n + col;
+        (integer(row, col) as f32 - (5.0 + zeros[at])) * (0.5 * scales[at]) + shifts[at]
+    };
+    let wide = all.map(number).collect();
+    (rhs, it, wide)
+}
+
+proptest! {
+    #![proptest_config(config(96))]
+
+    #[test]
+    fn a_dequantized_product_is_that_of_the_numbers(
+        m in prop_oneof![1usize..6, 0usize..50],
+        n in prop_oneof![0usize..70, 500usize..530],
+        groups in 1usize..9,
+        group_size in prop_oneof![Just(1usize), Just(3), Just(32), Just(70), Just(300)],
+        tiles in prop::option::of([1usize..5, 1usize..5]),
+        which: [bool; 3],
+        [bias, residual]: [bool; 2],
+        activation in activation(),
+        of in 0..3usize,
+        is_signed: bool,
+    ) {
+        let dtype = [DType::Float32, DType::Float16, DType::BFloat16][of];
+        let ([k, n], group_size) = match tiles {
+            Some([rows, columns]) => ([64 * rows, 8 * columns], [32, 64][rows % 2]),
+            None => ([groups * group_size, n], group_size),
+        };
+        let integers = if tiles.is_some() { DType::Int32 } else if is_signed { DType::Int8 } else { DType::UInt8 };
+        let (rhs, dequantization, wide) = dequantization([k, n], group_size, tiles.is_some(), which, dtype, integers);
+        let to = |it: &Tensor| cast(it, dtype).unwrap();
+        let epilogue = epilogue([bias, false, false, false, residual], activation, &[m, n]);
+        let lhs = to(&tensor(&[m, k], 1));
+        let product = Product { lhs, rhs, epilogue, result: to(&result(&[m, n])) };
+        let wide_lhs = cast(&product.lhs, DType::Float32).unwrap().to_vec::<f32>().unwrap();
+        let sum = |at: usize| (0..k).fold(Sum { value: 0.0, magnitude: 0.0 }, |sum, p| {
+            let term = f64::from(wide_lhs[at / n * k + p]) * f64::from(wide[p * n + at % n]);
+            Sum { value: sum.value + term, magnitude: sum.magnitude + term.abs() }
+        });
+        let sums: Vec<Sum> = (0..m * n).map(sum).collect();
+        let step = Fused::from(DequantizedProduct { product, dequantization });
+        let step = if dtype == DType::Float32 { step } else {
+            step.try_map(&mut |it| if it.dtype() == DType::Float32 { cast(it, dtype) } else { Ok(it.clone()) }).unwrap()
+        };
+        if dtype == DType::Float32 {
+            check(&step, sums, k as f64 + 8.0)?;
+        } else {
+            // The same numbers in float32, which are rounded once.
+            let f32s = step.try_map(&mut |it| if it.dtype() == dtype { cast(it, DType::Float32) } else { Ok(it.clone()) });
+            prop_assert_eq!(bytes_on_each(&step, dtype), bytes_on_each(&f32s.unwrap(), dtype));
+        }
+    }
+}
+
+#[test]
+fn integers_that_are_near_each_other_take_four_bits() {
+    let bytes = |of: &[i32]| {
+        let affine = |_: usize, _: usize| Affine { zero: 0.0, scale: 1.0, shift: 0.0 };
+        let rhs = QuantizedRhs::new(Level::best(), [of.len(), 64], 64, None, |_, col| of[col], affine).unwrap();
+        rhs.n_bytes()
+    };
+    let wide = bytes(&[-100, 100]);
+    assert_eq!((bytes(&[-8, 7]) * 2, bytes(&[240, 255]) * 2, bytes(&[-8, 8])), (wide, wide, wide));
 }

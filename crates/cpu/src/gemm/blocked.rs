@@ -393,6 +393,8 @@ macro_rules! with_tile {
     }};
 }
 
+pub(super) use with_tile;
+
 /// The rows of a tile at the lower edge, where there are too few for a whole one.
 const EDGE: usize = 4;
 

@@ -7,6 +7,7 @@ pub(crate) mod blocked;
 mod gemv;
 pub(crate) mod narrow;
 pub(crate) mod output_view;
+pub(crate) mod quantized;
 
 use crate::gemm::blocked::{BlockedGemm, PackedRhs};
 use crate::gemm::gemv::{THIN, axpys, dots};

@@ -1,6 +1,6 @@
-//! Products in float32 whose right side stays in float16 or bfloat16 in memory, which is what a product of few rows reads: a token
+//! Products in float32 whose right side stays in fewer bits in memory, which is what a product of few rows reads: a token
 //! of a language model reads each weight once. A panel at a time is widened into the first-level cache, and then multiplied as
-//! any other.
+//! any other. Here are those in float16 and bfloat16; [`quantized`](crate::gemm::quantized) has those in integers.
 
 use crate::gemm::MatrixView;
 use crate::gemm::blocked::{BlockedGemm, Epilogue, LhsRows, Panels, ROWS, block_depth, panel_width};
@@ -18,9 +18,25 @@ const MOST: usize = 32 * 256;
 /// The rows of a panel that are laid out at a time, so that neither what is read nor what is written leaves the cache on the way.
 const TURNED: usize = 16;
 
+/// The right side of products, laid out in panels of some rows of some columns, as wide and as deep as those of
+/// [`PackedRhs`](crate::gemm::blocked::PackedRhs).
+pub(crate) trait NarrowColumns: Sync {
+    /// The instructions that it is laid out for.
+    fn level(&self) -> Level;
+
+    /// The columns and the rows.
+    fn sizes(&self) -> [usize; 2];
+
+    /// Writes the panel of these rows, which are a block, from the column `first` on.
+    fn widen(&self, rows: Range<usize>, first: usize, panel: &mut [f32]);
+
+    /// Asks for the panel of these rows from the column `first` on.
+    fn prefetch(&self, rows: Range<usize>, first: usize);
+}
+
 /// The right side of products, laid out as [`PackedRhs`](crate::gemm::blocked::PackedRhs) lays it out, in its own dtype.
 pub(crate) struct NarrowRhs<S> {
-    pub(crate) level: Level,
+    level: Level,
     n: usize,
     k: usize,
     panels: Vec<S>,
@@ -51,36 +67,59 @@ impl<S: Element> NarrowRhs<S> {
     }
 }
 
-impl<S: Element, L: LhsRows<f32>, E: Epilogue<f32>> BlockedGemm<'_, f32, L, NarrowRhs<S>, E> {
+impl<S: Element> NarrowRhs<S> {
+    /// The panel of these rows from the column `first` on.
+    fn panel(&self, rows: &Range<usize>, first: usize) -> &[S] {
+        let width = panel_width::<f32>(self.level);
+        let n_cols = self.n.next_multiple_of(width);
+        &self.panels[rows.start * n_cols + first * rows.len()..][..width * rows.len()]
+    }
+}
+
+impl<S: Element> NarrowColumns for NarrowRhs<S> {
+    fn level(&self) -> Level {
+        self.level
+    }
+
+    fn sizes(&self) -> [usize; 2] {
+        [self.n, self.k]
+    }
+
+    fn widen(&self, rows: Range<usize>, first: usize, panel: &mut [f32]) {
+        widen(self.panel(&rows, first), panel);
+    }
+
+    fn prefetch(&self, rows: Range<usize>, first: usize) {
+        self.panel(&rows, first).chunks(32).for_each(|it| prefetch_to_second_level(cast_slice(it)));
+    }
+}
+
+impl<L: LhsRows<f32>, C: NarrowColumns, E: Epilogue<f32>> BlockedGemm<'_, f32, L, C, E> {
     /// As [`BlockedGemm::run_packed`].
     ///
     /// # Panics
     /// When the right side has other rows or columns.
     pub(crate) fn run_narrow(&self) {
         assert!(self.lhs.has(self.size.m, self.size.k), "the left side lies in rows");
-        let is_alike = (self.size.n, self.size.k, self.level) == (self.rhs.n, self.rhs.k, self.rhs.level);
+        let is_alike = [self.size.n, self.size.k] == self.rhs.sizes() && self.level == self.rhs.level();
         assert!(is_alike, "the right side is laid out for this");
         self.share(&|rows, cols| self.narrow_part(rows, cols));
     }
 
     /// Some rows of the left side with some columns, which begin a panel.
     fn narrow_part(&self, rows: Range<usize>, cols: Range<usize>) {
-        let width = panel_width::<f32>(self.level);
-        let (n_cols, depth) = (self.rhs.n.next_multiple_of(width), block_depth::<f32>());
+        let (width, depth) = (panel_width::<f32>(self.level), block_depth::<f32>());
         let mut wide = [0.0; MOST];
         for first in rows.clone().step_by(ROWS) {
             let rows = first..rows.end.min(first + ROWS);
             for first in (0..self.size.k).step_by(depth) {
                 let depth = first..self.size.k.min(first + depth);
-                let block = &self.rhs.panels[first * n_cols + cols.start * depth.len()..];
-                let mut panels = block.chunks_exact(width * depth.len()).peekable();
                 for first in cols.clone().step_by(width) {
-                    let Some(panel) = panels.next() else { return };
-                    let wide = &mut wide[..panel.len()];
-                    if let Some(next) = panels.peek() {
-                        next.chunks(32).for_each(|it| prefetch_to_second_level(cast_slice(it)));
+                    let wide = &mut wide[..width * depth.len()];
+                    if first + width < cols.end {
+                        self.rhs.prefetch(depth.clone(), first + width);
                     }
-                    widen(panel, wide);
+                    self.rhs.widen(depth.clone(), first, wide);
                     let cols = first..cols.end.min(first + width);
                     self.multiply(rows.clone(), cols, depth.clone(), Panels::new(depth.len(), wide));
                 }

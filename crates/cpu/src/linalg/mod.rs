@@ -8,6 +8,7 @@ mod matmul;
 mod matrix;
 mod svd;
 mod triangular;
+mod weight_only;
 
 use tracefx_exec::Kernel;
 
@@ -20,7 +21,8 @@ pub(crate) const KERNELS: &[&[(&str, Kernel)]] = &[
     matmul::KERNELS,
     svd::KERNELS,
     triangular::KERNELS,
+    weight_only::KERNELS,
 ];
 
 /// Those of them that inference needs.
-pub(crate) const INFERENCE: &[&[(&str, Kernel)]] = &[matmul::KERNELS];
+pub(crate) const INFERENCE: &[&[(&str, Kernel)]] = &[matmul::KERNELS, weight_only::KERNELS];

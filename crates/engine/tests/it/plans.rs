@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use tracefx_core::Tensor;
-use tracefx_engine::{Limits, Mode, PlanReport, Precision, Runner, StepSources, open, read_inputs};
+use tracefx_engine::{Library, Limits, Mode, PlanReport, Precision, Runner, StepSources, open, read_inputs};
 use tracefx_export::ExportedProgram;
 use tracefx_ops::Value;
 use tracefx_plan::Plan;
@@ -84,7 +84,8 @@ fn comes_back(plan: &Plan) {
 /// not run.
 fn compare(folder: &Path) -> Option<Option<String>> {
     let (program, calls) = recorded(folder)?;
-    let runner = |mode| Runner::new(&program).map(|it| it.with_mode(mode).with_precision(Precision::Strict));
+    let library = Library::extended();
+    let runner = |mode| library.runner(&program).map(|it| it.with_mode(mode).with_precision(Precision::Strict));
     let (interpreted, planned) = (runner(Mode::Interpret).ok()?, runner(Mode::Plan).ok()?);
     let plan = planned.plan(calls.first()?);
     if let Ok(plan) = &plan {

@@ -90,6 +90,7 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("llama_tiny_dynamic", "modules of graphs hold no buffers that are not saved"),
     ("no_user_tensors", "modules of graphs hold no constants before parameters"),
     ("nonpersistent_buffer", "modules of graphs hold no buffers that are not saved"),
+    ("torchao_weight_only", "an operator of torchao"),
     ("type_promotion", "a dtype that nothing uses is no value of a node"),
     ("vmap_program", "vmap is written slice by slice"),
 ];

@@ -74,7 +74,7 @@ impl Preparation {
 /// integers, is packed alike for any number of rows or images.
 fn key_of(step: &Fused<Tensor>) -> String {
     let parameters: Vec<&Tensor> = step.parameters().collect();
-    let is_product = matches!(step, Fused::Product(_) | Fused::QuantizedConvolution(_));
+    let is_product = matches!(step, Fused::Product(_) | Fused::DequantizedProduct(_) | Fused::QuantizedConvolution(_));
     let described = step.try_map(&mut |it| {
         let is_parameter = parameters.iter().any(|parameter| std::ptr::eq(*parameter, it));
         Ok::<_, Infallible>(match is_parameter {

@@ -15,6 +15,7 @@ pub(crate) mod matmul_composite;
 pub(crate) mod matmul_gradient;
 pub(crate) mod svd;
 pub(crate) mod triangular;
+pub(crate) mod weight_only;
 
 /// The tables of this domain, by name.
 pub(crate) const OPS: &[(&str, &[OpDef])] = &[
@@ -28,4 +29,5 @@ pub(crate) const OPS: &[(&str, &[OpDef])] = &[
     ("linalg/matmul_composite", matmul_composite::OPS),
     ("linalg/svd", svd::OPS),
     ("linalg/triangular", triangular::OPS),
+    ("linalg/weight_only", weight_only::OPS),
 ];

@@ -79,7 +79,7 @@ const SKIPPED: &[(&str, &str, usize)] = &[
 /// What propagation needs to know of sizes, in the words of its refusal of symbols, and the number of cases.
 const SKIPPED_OF_SYMBOLS: &[(&str, usize)] = &[
     ("the number of pieces depends on the size", 151),
-    ("whether this holds of the sizes of a run is not known", 161),
+    ("whether this holds of the sizes of a run is not known", 191),
     ("a transform over sizes that are not known", 123),
     ("singular values of a matrix whose sizes are not known", 75),
     ("a histogram of points whose number of dimensions is not known", 56),

@@ -257,9 +257,9 @@ fn no_memory(n_bytes: usize) -> Diagnostic {
 mod tests {
     use super::*;
     use crate::{
-        Activation, Argument, Attention, BatchNorm, BufferId, Convolution, ConvolutionLayer, Epilogue, Fused, Gather,
-        Instruction, Loop, Norm, NormStatistic, Pool, PoolReduction, Product, QuantizedConvolution, QuantizedResidual,
-        Register, Rounding, TensorId, Window,
+        Activation, Argument, Attention, BatchNorm, BufferId, Convolution, ConvolutionLayer, Dequantization,
+        DequantizedProduct, Epilogue, Fused, Gather, Instruction, IntegerLayout, Loop, Norm, NormStatistic, Pool,
+        PoolReduction, Product, QuantizedConvolution, QuantizedResidual, Register, Rounding, TensorId, Window,
     };
     use tracefx_core::{Complex64, DType, Device, Dims, Layout, MemoryFormat};
     use tracefx_sym::{SymInt, Symbol};
@@ -299,6 +299,19 @@ mod tests {
             code: vec![instruction],
             outputs: vec![(Register(1), b)],
         };
+        let dequantized = DequantizedProduct {
+            product: Product { lhs: a, rhs: b, epilogue: epilogue.clone(), result: c },
+            dequantization: Dequantization {
+                layout: IntegerLayout::Int4Tiles,
+                group_size: 32,
+                zero_point: 8,
+                scale: 0.5,
+                scales: Some(a),
+                zero_points: None,
+                shifts: Some(b),
+                is_rounded: true,
+            },
+        };
         let fused = [
             Fused::Attention(Attention {
                 query: a,
@@ -320,7 +333,7 @@ mod tests {
                 eps: 1e-5,
                 result: c,
             }),
-            Fused::Product(Product { lhs: a, rhs: b, epilogue, result: c }),
+            Fused::Product(Product { lhs: a, rhs: b, epilogue: epilogue.clone(), result: c }),
             Fused::Pool(Pool { input: a, kernel: [2, 3], stride, padding, dilation, reduction, result: c }),
             Fused::Gather(Gather {
                 op: "aten.embedding".into(),
@@ -332,6 +345,7 @@ mod tests {
             }),
             Fused::QuantizedConvolution(Box::new(quantized)),
             Fused::Loop(code),
+            Fused::DequantizedProduct(Box::new(dequantized)),
         ];
         let s0 = SymInt::from(Symbol::size("s0"));
         let operands = vec![

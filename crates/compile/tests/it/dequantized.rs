@@ -1,0 +1,274 @@
+//! Products whose weights are integers of the program: which spellings become one step that reads the integers.
+
+use crate::reference::{Net, check, noise, snapshot};
+use proptest::prelude::*;
+use tracefx_compile::Precision;
+use tracefx_core::{DType, Tensor};
+use tracefx_ir::{Arg, NodeId};
+
+fn ints(it: &[i64]) -> Arg {
+    Arg::List(it.iter().map(|it| Arg::Int(*it)).collect())
+}
+
+impl Net {
+    /// Integers of `-8..8`, or of all of int8.
+    fn integers(&mut self, sizes: &[usize], is_narrow: bool) -> NodeId {
+        let n: usize = sizes.iter().product();
+        let number = |at: usize| if is_narrow { (at * 7 % 16) as i8 - 8 } else { (at * 89 % 256) as u8 as i8 };
+        self.constant(Tensor::from_slice(&(0..n).map(number).collect::<Vec<_>>(), sizes).unwrap())
+    }
+
+    fn scales(&mut self, sizes: &[usize]) -> NodeId {
+        let n: usize = sizes.iter().product();
+        let scales: Vec<f32> = (0..n).map(|at| 0.004 + at as f32 * 2e-4).collect();
+        self.constant(Tensor::from_slice(&scales, sizes).unwrap())
+    }
+
+    fn zeros(&mut self, sizes: &[usize]) -> NodeId {
+        let n: usize = sizes.iter().product();
+        let zeros: Vec<i64> = (0..n).map(|at| at as i64 % 5 - 2).collect();
+        self.constant(Tensor::from_slice(&zeros, sizes).unwrap())
+    }
+
+    fn decomposed(&mut self, op: &str, args: Vec<Arg>) -> NodeId {
+        self.graph.call_function(&format!("torch.ops.quantized_decomposed.{op}.default"), args, vec![])
+    }
+
+    fn converted(&mut self, x: NodeId, dtype: DType) -> NodeId {
+        let options = vec![("dtype".into(), Arg::DType(dtype))];
+        self.graph.call_function("torch.ops.aten._to_copy.default", vec![x.into()], options)
+    }
+
+    fn linear(&mut self, x: NodeId, weight: NodeId) -> NodeId {
+        let bias = self.weight(&[6]);
+        self.aten("linear.default", vec![x.into(), weight.into(), bias.into()])
+    }
+}
+
+const RANGE: [Arg; 3] = [Arg::Int(-128), Arg::Int(127), Arg::DType(DType::Int8)];
+
+/// The plan of a net of rows of eight numbers, with so many products of integers.
+#[track_caller]
+fn check_products(net: Net, outputs: &[NodeId], precision: Precision, n_products: usize) -> String {
+    let plan = check(&net.finish(outputs), &[noise(&[2, 3, 8], 0)], precision);
+    let text = plan.to_string();
+    assert_eq!(text.matches("= dequantized_product(").count(), n_products, "{text}");
+    text
+}
+
+/// A way to say what the numbers of six columns of eight rows are.
+type Spelling = fn(&mut Net) -> NodeId;
+
+const SPELLINGS: [(&str, Spelling); 8] = [
+    ("a scale for each column", |net| {
+        let (w, scales, zeros) = (net.integers(&[6, 8], false), net.scales(&[6]), net.zeros(&[6]));
+        let args = [w.into(), scales.into(), zeros.into(), Arg::Int(0)].into_iter().chain(RANGE).collect();
+        net.decomposed("dequantize_per_channel", args)
+    }),
+    ("a scale for each row", |net| {
+        let (w, scales, zeros) = (net.integers(&[6, 8], false), net.scales(&[8]), net.zeros(&[8]));
+        let args = [w.into(), scales.into(), zeros.into(), Arg::Int(1)].into_iter().chain(RANGE).collect();
+        net.decomposed("dequantize_per_channel", args)
+    }),
+    ("one scale", |net| {
+        let w = net.integers(&[6, 8], false);
+        let args = [w.into(), Arg::Float(0.01), Arg::Int(-3)].into_iter().chain(RANGE).collect();
+        net.decomposed("dequantize_per_tensor", args)
+    }),
+    ("groups of rows", |net| {
+        let (w, scales, zeros) = (net.integers(&[6, 8], true), net.scales(&[6, 2]), net.zeros(&[6, 2]));
+        let options = [Arg::Int(4), Arg::DType(DType::Float32)];
+        let args = [w.into(), scales.into(), zeros.into()].into_iter().chain(RANGE).chain(options).collect();
+        net.decomposed("dequantize_per_channel_group", args)
+    }),
+    // As torchao's `dequantize_affine` is made of operators.
+    ("blocks", |net| {
+        let (w, scales, zeros) = (net.integers(&[6, 8], true), net.scales(&[6, 4, 1]), net.zeros(&[6, 4]));
+        let w = net.aten("view.default", vec![w.into(), ints(&[6, 4, 2])]);
+        let w = net.converted(w, DType::Float32);
+        let zeros = net.converted(zeros, DType::Float32);
+        let zeros = net.aten("view.default", vec![zeros.into(), ints(&[6, 4, 1])]);
+        let w = net.aten("sub.Tensor", vec![w.into(), zeros.into()]);
+        let w = net.aten("mul.Tensor", vec![w.into(), scales.into()]);
+        net.aten("view.default", vec![w.into(), ints(&[6, 8])])
+    }),
+    ("a scale for each number", |net| {
+        let (w, scales) = (net.integers(&[6, 8], false), net.scales(&[6, 8]));
+        let w = net.converted(w, DType::Float32);
+        net.aten("mul.Tensor", vec![w.into(), scales.into()])
+    }),
+    ("a conversion", |net| {
+        let w = net.integers(&[6, 8], false);
+        net.converted(w, DType::Float32)
+    }),
+    ("factors before and behind a conversion", |net| {
+        let (w, scales) = (net.integers(&[6, 8], false), net.scales(&[6, 1]));
+        let w = net.converted(w, DType::Float32);
+        let w = net.aten("mul.Tensor", vec![scales.into(), w.into()]);
+        let w = net.aten("mul.Scalar", vec![w.into(), Arg::Float(0.5)]);
+        net.converted(w, DType::Float32)
+    }),
+];
+
+#[test]
+fn weights_that_are_spelled_out_are_read_as_integers() {
+    let mut texts = String::new();
+    for (name, spelled) in SPELLINGS {
+        let mut net = Net::new();
+        let x = net.graph.placeholder("x");
+        let weight = spelled(&mut net);
+        let y = net.linear(x, weight);
+        let y = net.aten("relu.default", vec![y.into()]);
+        let text = check_products(net, &[y], Precision::Fast, 1);
+        assert_eq!(text.matches("  # ").count(), 1, "{name}: {text}");
+        let step = text.lines().find(|it| it.contains("= dequantized_product(")).unwrap();
+        texts.push_str(&format!("{name}:\n{step}\n"));
+    }
+    snapshot("weights_that_are_spelled_out_are_read_as_integers", &texts);
+}
+
+#[test]
+fn columns_may_lie_one_row_after_the_other() {
+    for (at, (_, spelled)) in SPELLINGS.into_iter().enumerate() {
+        let mut net = Net::new();
+        let x = net.graph.placeholder("x");
+        let x = net.aten("narrow.default", vec![x.into(), Arg::Int(2), Arg::Int(0), Arg::Int(6)]);
+        let x = net.aten("contiguous.default", vec![x.into()]);
+        let weight = spelled(&mut net);
+        let y = net.aten("matmul.default", vec![x.into(), weight.into()]);
+        // Groups are of columns here, which no group of rows can say.
+        let is_of_rows = [3, 4].contains(&at);
+        check_products(net, &[y], Precision::Fast, usize::from(!is_of_rows));
+    }
+}
+
+#[test]
+fn operators_of_packed_weights_are_products_of_integers() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let x = net.aten("view.default", vec![x.into(), ints(&[-1, 8])]);
+    let (w, scales) = (net.integers(&[6, 8], false), net.scales(&[6]));
+    let y = net.aten("_weight_int8pack_mm.default", vec![x.into(), w.into(), scales.into()]);
+    let bias = net.weight(&[6]);
+    let y = net.aten("add.Tensor", vec![y.into(), bias.into()]);
+    let text = check_products(net, &[y], Precision::Fast, 1);
+    assert_eq!(text.matches("  # ").count(), 1, "{text}");
+
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let words: Vec<i32> = (0..2 * 2 * 32 * 2).map(|at: i32| at.wrapping_mul(-1_640_531_527)).collect();
+    let words = net.constant(Tensor::from_slice(&words, &[2, 2, 32, 2]).unwrap());
+    let numbers = net.weight(&[4, 16, 2]);
+    let args = vec![x.into(), words.into(), Arg::Int(32), numbers.into()];
+    let y = net.aten("_weight_int4pack_mm.default", args);
+    let y = net.aten("gelu.default", vec![y.into()]);
+    let text = check(&net.finish(&[y]), &[noise(&[3, 128], 0)], Precision::Fast).to_string();
+    assert!(text.contains("layout=Int4Tiles, group_size=32, zero_point=8"), "{text}");
+    assert_eq!(text.matches("  # ").count(), 1, "{text}");
+}
+
+#[test]
+fn a_strict_plan_makes_numbers_first() {
+    for (_, spelled) in SPELLINGS {
+        let mut net = Net::new();
+        let x = net.graph.placeholder("x");
+        let weight = spelled(&mut net);
+        let y = net.linear(x, weight);
+        check_products(net, &[y], Precision::Strict, 0);
+    }
+}
+
+#[test]
+fn numbers_that_others_read_are_made_too() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let weight = SPELLINGS[0].1(&mut net);
+    let y = net.linear(x, weight);
+    let sum = net.aten("sum.default", vec![weight.into()]);
+    check_products(net, &[y, sum], Precision::Fast, 1);
+}
+
+#[test]
+fn what_is_no_group_of_rows_stays_numbers() {
+    type Change = fn(&mut Net, NodeId) -> NodeId;
+    let cases: [Change; 5] = [
+        // Rows of a group that are not side by side.
+        |net, w| {
+            let scales = net.scales(&[6, 1, 2]);
+            let w = net.aten("view.default", vec![w.into(), ints(&[6, 4, 2])]);
+            let w = net.aten("mul.Tensor", vec![w.into(), scales.into()]);
+            net.aten("view.default", vec![w.into(), ints(&[6, 8])])
+        },
+        // Groups that begin within a column.
+        |net, w| {
+            let scales = net.scales(&[4, 1]);
+            let w = net.aten("view.default", vec![w.into(), ints(&[4, 12])]);
+            let w = net.aten("mul.Tensor", vec![w.into(), scales.into()]);
+            net.aten("view.default", vec![w.into(), ints(&[6, 8])])
+        },
+        // A sum, and a difference behind a factor.
+        |net, w| net.aten("add.Scalar", vec![w.into(), Arg::Float(0.5)]),
+        |net, w| {
+            let w = net.aten("mul.Scalar", vec![w.into(), Arg::Float(0.5)]);
+            net.aten("sub.Scalar", vec![w.into(), Arg::Int(3)])
+        },
+        |net, w| {
+            let (a, b) = (net.scales(&[6, 1]), net.scales(&[8]));
+            let w = net.aten("mul.Tensor", vec![w.into(), a.into()]);
+            net.aten("mul.Tensor", vec![w.into(), b.into()])
+        },
+    ];
+    for change in cases {
+        let mut net = Net::new();
+        let x = net.graph.placeholder("x");
+        let w = net.integers(&[6, 8], false);
+        let w = net.converted(w, DType::Float32);
+        let w = change(&mut net, w);
+        let y = net.linear(x, w);
+        check_products(net, &[y], Precision::Fast, 0);
+    }
+}
+
+/// A row for all columns is not the numbers of a weight.
+#[test]
+fn integers_that_are_repeated_stay_numbers() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let (w, scales) = (net.integers(&[1, 8], false), net.scales(&[6, 1]));
+    let w = net.converted(w, DType::Float32);
+    let w = net.aten("mul.Tensor", vec![w.into(), scales.into()]);
+    let y = net.linear(x, w);
+    check_products(net, &[y], Precision::Fast, 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+    #[test]
+    fn views_and_broadcasts_give_what_the_interpreter_gives(
+        parted in prop::sample::select(vec![vec![6i64, 8], vec![48], vec![2, 3, 8], vec![6, 2, 4], vec![12, 4], vec![3, 16], vec![6, 1, 8, 1], vec![24, 2]]),
+        kept in prop::collection::vec(any::<[bool; 2]>(), 4),
+        lead in 0..3usize,
+        is_turned: bool,
+    ) {
+        let mut net = Net::new();
+        let x = net.graph.placeholder("x");
+        let w = net.integers(&[6, 8], lead % 2 == 0);
+        let w = net.aten("view.default", vec![w.into(), ints(&parted)]);
+        let mut w = net.converted(w, DType::Float32);
+        for (which, op) in ["sub.Tensor", "mul.Tensor"].into_iter().enumerate() {
+            let sizes: Vec<usize> = parted.iter().zip(&kept).map(|(size, kept)| if kept[which] { *size as usize } else { 1 }).collect();
+            let sizes = &sizes[(lead * which).min(sizes.len() - 1)..];
+            let other = if which == 0 { net.zeros(sizes) } else { net.scales(sizes) };
+            w = net.aten(op, vec![w.into(), other.into()]);
+        }
+        let y = if is_turned {
+            let w = net.aten("view.default", vec![w.into(), ints(&[8, 6])]);
+            net.aten("matmul.default", vec![x.into(), w.into()])
+        } else {
+            let w = net.aten("view.default", vec![w.into(), ints(&[6, 8])]);
+            net.linear(x, w)
+        };
+        check(&net.finish(&[y]), &[noise(&[2, 3, 8], 0)], Precision::Fast);
+    }
+}
