@@ -42,3 +42,4 @@ pub use program::{
     Binding, Check, Condition, DeviceBufferId, DeviceStep, Dispatch, Limits, ModuleId, Place, Program, Promise, Reason,
     Work, program_types, words,
 };
+pub use shader::ENABLE_SUBGROUPS;

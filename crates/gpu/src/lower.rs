@@ -100,6 +100,7 @@ impl Lowering<'_> {
         Ok(View {
             buffer: place.buffer,
             is_packed: place.is_packed,
+            is_half: place.is_packed && view.dtype == DType::Float16 && self.limits.has_f16,
             dtype: view.dtype,
             sizes: extent.sizes,
             strides: extent.strides,
@@ -184,7 +185,17 @@ impl Lowering<'_> {
         let n_words = words(dtype).ok_or_else(|| Reason::from(format!("elements of {}", dtype.name())))?;
         let buffer = self.temporary((n_elements as u64).saturating_mul(4 * n_words as u64))?;
         let (sizes, strides) = (Dims::from_slice(sizes), contiguous_strides(sizes));
-        Ok(View { buffer, is_packed: false, dtype, sizes, strides, offset: 0 })
+        Ok(View { buffer, is_packed: false, is_half: false, dtype, sizes, strides, offset: 0 })
+    }
+
+    /// A module of the device without a text.
+    pub(crate) fn shader(&self) -> Shader {
+        Shader::new(self.limits.has_subgroups)
+    }
+
+    /// Whether all of these dtypes are numbers of 16 bits that the device has.
+    pub(crate) fn are_halves(&self, dtypes: &[DType]) -> bool {
+        self.limits.has_f16 && dtypes.iter().all(|it| *it == DType::Float16)
     }
 
     /// The most workgroups in a dimension.
@@ -244,7 +255,7 @@ impl Lowering<'_> {
         if n == 0 {
             return Ok(Vec::new());
         }
-        let mut shader = Shader::default();
+        let mut shader = self.shader();
         let n = u32::try_from(n).ok().filter(|it| *it <= i32::MAX as u32);
         let n = n.ok_or("more elements than a device numbers")?;
         let (x, y) = self.grid(n.div_ceil(WORKGROUP));
@@ -266,7 +277,7 @@ impl Lowering<'_> {
         if n == 0 {
             return Ok(Vec::new());
         }
-        let mut shader = Shader::default();
+        let mut shader = self.shader();
         let (x, y) = self.grid(u32::try_from(n).map_err(|_| "more rows than a device numbers")?);
         let row = if y > 1 { format!("group.x + group.y * {x}u") } else { "group.x".to_owned() };
         shader.line(format!("let row = {row};"));

@@ -36,8 +36,10 @@ impl Candidates {
             words(dtype).ok_or_else(|| Reason::from(format!("elements of {}", dtype.name())))?;
             let n_elements = size / dtype.size();
             let is_constant = matches!(plan.buffers[at], Buffer::Constant(_));
-            // What is written needs words of its own: invocations write their elements at the same time.
-            let is_packed = is_constant && !written[at] && dtype.size() < 4;
+            // What is written needs words of its own, since invocations write their elements at the same time; but for numbers that the device
+            // writes by themselves. What runs are given and give has words anywhere, for those who keep it on the device.
+            let is_half = limits.has_f16 && dtype == DType::Float16 && matches!(plan.buffers[at], Buffer::Scratch);
+            let is_packed = is_half || is_constant && !written[at] && dtype.size() < 4;
             let place = Place { buffer: DeviceBufferId(at as u32), dtype, n_elements, is_packed };
             if place.n_bytes() > limits.buffer_bytes || n_elements > i32::MAX as usize {
                 return Err(format!("a buffer of {} bytes", place.n_bytes()).into());

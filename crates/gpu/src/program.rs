@@ -60,7 +60,8 @@ pub struct Place {
     pub dtype: DType,
     /// How many there are.
     pub n_elements: usize,
-    /// Whether the bytes are those of the CPU, several elements to a word: of constants that nothing writes to on the device.
+    /// Whether the bytes are those of the CPU, several elements to a word: of constants that nothing writes to on the device, and of memory of
+    /// the plan in float16, where the device has such numbers.
     pub is_packed: bool,
 }
 
@@ -173,11 +174,17 @@ pub struct Limits {
     pub buffer_bytes: u64,
     /// Workgroups in a dimension.
     pub workgroups: u32,
+    /// Whether it has numbers of 16 bits in registers and in buffers: `shader-f16` of WebGPU.
+    pub has_f16: bool,
+    /// Whether invocations of a subgroup can add up what they have, and tell which subgroup of their workgroup they are: `subgroups` of
+    /// WebGPU with `subgroup_id` of WGSL.
+    pub has_subgroups: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { bindings: 8, buffer_bytes: 128 << 20, workgroups: 65535 }
+        let (has_f16, has_subgroups) = (false, false);
+        Limits { bindings: 8, buffer_bytes: 128 << 20, workgroups: 65535, has_f16, has_subgroups }
     }
 }
 

@@ -63,6 +63,8 @@ pub(crate) struct View {
     pub(crate) buffer: DeviceBufferId,
     /// Whether several elements are in a word.
     pub(crate) is_packed: bool,
+    /// Whether they are numbers of 16 bits of the device.
+    pub(crate) is_half: bool,
     pub(crate) dtype: DType,
     pub(crate) sizes: Dims,
     pub(crate) strides: Dims,
@@ -123,6 +125,8 @@ enum Bound {
     Atomics,
     /// Words of several elements each.
     Packed(DType),
+    /// Numbers of 16 bits.
+    Halves,
 }
 
 /// The text of a module that grows.
@@ -133,12 +137,23 @@ pub(crate) struct Shader {
     pub(crate) globals: String,
     /// The statements of the entry point.
     pub(crate) body: String,
+    /// Whether subgroups of the device add up what their invocations have.
+    pub(crate) has_subgroups: bool,
 }
+
+/// What begins the text of a module whose subgroups add up what they have, as WGSL asks for it. naga has the functions without it, and
+/// does not know it.
+pub const ENABLE_SUBGROUPS: &str = "enable subgroups;\n";
 
 /// The invocations of a workgroup of [`Shader::for_each`].
 pub(crate) const WORKGROUP: u32 = 64;
 
 impl Shader {
+    /// A module without a text, of a device that has subgroups or does not.
+    pub(crate) fn new(has_subgroups: bool) -> Self {
+        Shader { has_subgroups, ..Shader::default() }
+    }
+
     fn bind(&mut self, buffer: DeviceBufferId, is_written: bool, bound: Bound) -> String {
         let at = match self.bindings.iter().position(|(it, as_what)| it.buffer == buffer && *as_what == bound) {
             Some(at) => {
@@ -162,6 +177,10 @@ impl Shader {
         if view.dtype == DType::UInt32 {
             return format!("vec2<u32>({}, 0u)", self.load_words(view, at));
         }
+        if view.is_half {
+            let name = self.bind(view.buffer, false, Bound::Halves);
+            return format!("f32({name}[{at}])");
+        }
         if view.is_packed {
             let word = self.load_words(view, at);
             return match kind {
@@ -182,6 +201,10 @@ impl Shader {
         if view.dtype == DType::UInt32 {
             return self.store_words(view, at, &format!("({value}).x"));
         }
+        if view.is_half {
+            let name = self.bind(view.buffer, true, Bound::Halves);
+            return format!("{name}[{at}] = f16({value});");
+        }
         let name = self.bind(view.buffer, true, Bound::As(kind));
         match kind {
             Kind::Bool => format!("{name}[{at}] = select(0u, 1u, {value});"),
@@ -191,6 +214,9 @@ impl Shader {
 
     /// The words of the element at a place.
     pub(crate) fn load_words(&mut self, view: &View, at: &str) -> String {
+        if view.is_half {
+            return format!("bitcast<u32>({})", self.load(view, at));
+        }
         if view.is_packed {
             let name = self.bind(view.buffer, false, Bound::Packed(view.dtype));
             return format!("{name}_at({at})");
@@ -201,6 +227,9 @@ impl Shader {
 
     /// The statement that writes the words of an element.
     pub(crate) fn store_words(&mut self, view: &View, at: &str, value: &str) -> String {
+        if view.is_half {
+            return self.store(view, at, &format!("bitcast<f32>({value})"));
+        }
         let name = self.bind(view.buffer, true, Bound::Words(words_of(view.dtype)));
         format!("{name}[{at}] = {value};")
     }
@@ -227,6 +256,7 @@ impl Shader {
                 Bound::Words(1) | Bound::Packed(_) => "u32",
                 Bound::Words(_) => "vec2<u32>",
                 Bound::Atomics => "atomic<u32>",
+                Bound::Halves => "f16",
             };
             _ = writeln!(text, "@group(0) @binding({at}) var<storage, {access}> b{at}: array<{element}>;");
             if let Bound::Packed(dtype) = bound {
@@ -252,12 +282,24 @@ impl Shader {
             }
         }
         let [x, y, z] = workgroup;
+        let has_subgroups = self.body.contains("subgroupAdd(");
+        let subgroups = match has_subgroups {
+            true => {
+                ", @builtin(subgroup_invocation_id) lane_of_subgroup: u32, @builtin(subgroup_id) subgroup: u32, \
+                 @builtin(num_subgroups) n_subgroups: u32"
+            }
+            false => "",
+        };
         _ = write!(
             text,
             "@compute @workgroup_size({x}, {y}, {z})\nfn main(@builtin(workgroup_id) group: vec3<u32>, \
-             @builtin(local_invocation_id) local: vec3<u32>) {{\n{}}}\n",
+             @builtin(local_invocation_id) local: vec3<u32>{subgroups}) {{\n{}}}\n",
             self.body
         );
+        let extensions = [(text.contains("f16"), "enable f16;\n"), (has_subgroups, ENABLE_SUBGROUPS)];
+        for (_, extension) in extensions.into_iter().filter(|it| it.0) {
+            text.insert_str(0, extension);
+        }
         (self.bindings.into_iter().map(|(it, _)| it).collect(), text)
     }
 }

@@ -45,7 +45,7 @@ pub struct GpuProgram(Program);
 #[wasm_bindgen]
 impl GpuProgram {
     /// The program for the plan of an outline. `may_write` are the names of its operators that may write to what they take, between commas;
-    /// the others are what the device can do at most.
+    /// the others are what the device can do at most, and what it has.
     ///
     /// # Errors
     /// A code of the wire group where the bytes are no outline of a plan; what a plan is refused for.
@@ -55,9 +55,11 @@ impl GpuProgram {
         bindings: usize,
         buffer_bytes: f64,
         workgroups: u32,
+        has_f16: bool,
+        has_subgroups: bool,
     ) -> Result<GpuProgram, Refusal> {
         let plan = Plan::from_outline(outline)?;
-        let limits = Limits { bindings, buffer_bytes: buffer_bytes as u64, workgroups };
+        let limits = Limits { bindings, buffer_bytes: buffer_bytes as u64, workgroups, has_f16, has_subgroups };
         Ok(GpuProgram(lower(&plan, &limits, &|op| may_write.split(',').any(|it| it == op))))
     }
 

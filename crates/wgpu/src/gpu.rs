@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_exec::{Accelerator, Peak, Placement, PlanDevice};
-use tracefx_gpu::{Limits, Program, Work, lower};
+use tracefx_gpu::{ENABLE_SUBGROUPS, Limits, Program, Work, lower};
 use tracefx_ops::{Op, Registry};
 use tracefx_plan::Plan;
 
@@ -71,12 +71,15 @@ impl Gpu {
             max_storage_buffers_per_shader_stage: offered.max_storage_buffers_per_shader_stage.min(24),
             ..wgpu::Limits::default()
         };
+        let wanted = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::SHADER_F16 | wgpu::Features::SUBGROUP;
+        let required_features = adapter.features() & wanted;
         let limits = Limits {
             bindings: required_limits.max_storage_buffers_per_shader_stage as usize,
             buffer_bytes: required_limits.max_storage_buffer_binding_size.min(required_limits.max_buffer_size),
             workgroups: required_limits.max_compute_workgroups_per_dimension,
+            has_f16: required_features.contains(wgpu::Features::SHADER_F16),
+            has_subgroups: required_features.contains(wgpu::Features::SUBGROUP),
         };
-        let required_features = adapter.features() & wgpu::Features::TIMESTAMP_QUERY;
         let descriptor =
             wgpu::DeviceDescriptor { required_features, required_limits, ..wgpu::DeviceDescriptor::default() };
         let device = pollster::block_on(adapter.request_device(&descriptor));
@@ -92,7 +95,7 @@ impl Gpu {
             *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(problem.to_string());
         }));
         let info = adapter.get_info();
-        let has_clock = !required_features.is_empty();
+        let has_clock = required_features.contains(wgpu::Features::TIMESTAMP_QUERY);
         let shared = Shared { info, device, queue, limits, has_clock, pipelines: Mutex::default(), lost };
         Ok(Gpu { shared: Arc::new(shared), keeps_state: false })
     }
@@ -239,8 +242,8 @@ impl Shared {
             bind_group_layouts: &[Some(&layout)],
             immediate_size: 0,
         });
-        let descriptor =
-            wgpu::ShaderModuleDescriptor { label: None, source: wgpu::ShaderSource::Wgsl(key.0.as_str().into()) };
+        let text = key.0.replacen(ENABLE_SUBGROUPS, "", 1);
+        let descriptor = wgpu::ShaderModuleDescriptor { label: None, source: wgpu::ShaderSource::Wgsl(text.into()) };
         // A counter in each loop keeps drivers from unrolling it.
         let checks = wgpu::ShaderRuntimeChecks { force_loop_bounding: false, ..wgpu::ShaderRuntimeChecks::checked() };
         // SAFETY: the text is printed by the crate `gpu` from a plan, and each of its loops counts to a size that stands in the text, or

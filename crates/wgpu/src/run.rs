@@ -164,7 +164,11 @@ impl PlanOnGpu {
         self.read(place.buffer.0 as usize, self.program.bytes_of(buffer), |wide| {
             let mut guard = storage.write()?;
             let what = || Diagnostic::new(Code::Internal, "memory of the plan is too short");
-            narrowed(wide, place.dtype, guard.bytes_mut().get_mut(..n_bytes).ok_or_else(what)?);
+            let to = guard.bytes_mut().get_mut(..n_bytes).ok_or_else(what)?;
+            match place.is_packed {
+                true => to.copy_from_slice(&wide[..n_bytes]),
+                false => narrowed(wide, place.dtype, to),
+            }
             Ok(())
         })
     }

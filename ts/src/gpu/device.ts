@@ -13,6 +13,10 @@ export interface GpuLimits {
   readonly bufferBytes: number;
   /** Workgroups in a dimension. */
   readonly workgroups: number;
+  /** Whether it has numbers of 16 bits in registers and in buffers. */
+  readonly hasF16: boolean;
+  /** Whether invocations of a subgroup can add up what they have, and tell which subgroup they are of. */
+  readonly hasSubgroups: boolean;
 }
 
 /** What a module has at one of its bindings. */
@@ -32,6 +36,8 @@ export interface Asked<Of> {
 
 /** So many buffers of a module are asked for, where the adapter has them. */
 const MAX_BINDINGS = 24;
+/** What a device is asked for, where the adapter has it. */
+const FEATURES: readonly GPUFeatureName[] = ["shader-f16", "subgroups"];
 /** `GPUShaderStage.COMPUTE`: not every host has these tables under global names. */
 const COMPUTE = 4;
 /** What a device may find wrong, the innermost last. */
@@ -50,11 +56,13 @@ export class Gpu {
 
   constructor(device: GPUDevice) {
     this.device = device;
-    const { limits } = device;
+    const { limits, features } = device;
     this.limits = {
       bindings: limits.maxStorageBuffersPerShaderStage,
       bufferBytes: Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize),
       workgroups: limits.maxComputeWorkgroupsPerDimension,
+      hasF16: features.has("shader-f16"),
+      hasSubgroups: features.has("subgroups") && hasLanguageFeature("subgroup_id"),
     };
     void device.lost.then(({ message, reason }) => {
       this.#why = `it was lost: ${message === "" ? reason : message}`;
@@ -247,6 +255,7 @@ async function open(): Promise<Gpu> {
   const { limits } = adapter;
   try {
     const device = await adapter.requestDevice({
+      requiredFeatures: FEATURES.filter((it) => adapter.features.has(it)),
       requiredLimits: {
         maxBufferSize: limits.maxBufferSize,
         maxStorageBufferBindingSize: limits.maxStorageBufferBindingSize,
@@ -257,6 +266,12 @@ async function open(): Promise<Gpu> {
   } catch (cause) {
     throw fxError("DeviceFailed", `the GPU failed: ${(cause as Error).message}`, { cause, help: HELP });
   }
+}
+
+/** Whether the shader language of the host has a feature, which no device tells. */
+function hasLanguageFeature(name: string): boolean {
+  const { navigator } = globalThis as { readonly navigator?: { readonly gpu?: GPU } };
+  return (navigator?.gpu ?? loadedGpu)?.wgslLanguageFeatures?.has(name) === true;
 }
 
 /** WebGPU of the host: a browser's, a worker's, or that of the package `webgpu`, where it is installed. */
@@ -270,6 +285,8 @@ async function entry(): Promise<GPU | Missing> {
 
 /** WebGPU of the package. It is kept: where it is collected, its devices work on what it has given back, and the process dies. */
 let ofPackage: Promise<GPU | Missing> | undefined;
+/** WebGPU of the package, once it is loaded. */
+let loadedGpu: GPU | undefined;
 
 async function entryOfPackage(): Promise<GPU | Missing> {
   let loaded: { readonly create: (options: readonly string[]) => GPU } | undefined;
@@ -277,7 +294,8 @@ async function entryOfPackage(): Promise<GPU | Missing> {
     // Bundlers are not to look for a package that is not there.
     const name = "webgpu";
     loaded = (await import(/* @vite-ignore */ /* webpackIgnore: true */ name)) as typeof loaded & object;
-    return loaded.create([]);
+    loadedGpu = loaded.create([]);
+    return loadedGpu;
   } catch (cause) {
     ofPackage = undefined;
     if (loaded !== undefined) return { why: "the package webgpu does not start", cure: OF_PACKAGE, cause };

@@ -38,8 +38,9 @@ export interface Lowered {
 
 /** The program for the plan of an outline. */
 export function lowered(outline: Uint8Array, writingOps: string, limits: GpuLimits): Lowered {
+  const { bindings, bufferBytes, workgroups, hasF16, hasSubgroups } = limits;
   const make = (): glue.GpuProgram => {
-    return call(() => glue.GpuProgram.of(outline, writingOps, limits.bindings, limits.bufferBytes, limits.workgroups));
+    return call(() => glue.GpuProgram.of(outline, writingOps, bindings, bufferBytes, workgroups, hasF16, hasSubgroups));
   };
   let [made, life] = [make(), restarts];
   /** What the module has of it now. */

@@ -364,7 +364,10 @@ export class PlanOnGpu {
     for (const { buffer, place } of parts) {
       const wide = bytes.subarray(start, start + placeBytes(place));
       start += wide.length;
-      if (wide.length > 0) host.write(buffer, forCpu(wide, place.dtype));
+      const bytes = place.is_packed
+        ? wide.subarray(0, place.n_elements * DTYPES[place.dtype].size)
+        : forCpu(wide, place.dtype);
+      if (wide.length > 0) host.write(buffer, bytes);
     }
   }
 

@@ -3,7 +3,8 @@
 //! 2022). Where there are few rows, several workgroups share the keys of one, and what they have is joined behind them (Dao et al.,
 //! "Flash-Decoding", 2023).
 
-use super::matrices::{BUSY, reduced};
+use super::matrices::BUSY;
+use super::workgroups::{reduced, summed};
 use crate::lower::{Lowered, Lowering};
 use crate::program::Reason;
 use crate::shader::{Kind, Shader, View, coordinates, float};
@@ -120,7 +121,7 @@ pub(super) fn attention(cx: &mut Lowering<'_>, it: &Attention<TensorId>) -> Lowe
         shader.line("var weight = select(exp_of_each(score - next), vec4<f32>(), is_nothing);");
         shader.line("let kept = select(exp_of_each(largest - next), vec4<f32>(1.0f), is_nothing);");
         shader.line("weights[local.x] = weight;");
-        let sum = reduced(shader, "weight", "vec4<f32>", BLOCK as u32, &|a, b| format!("{a} + {b}"));
+        let sum = summed(shader, "weight", "vec4<f32>", BLOCK as u32);
         shader.line(format!("total = total * kept + {sum};"));
         shader.line("largest = next;");
         shader.line(format!("let end = min({BLOCK}u, n_seen - start);"));

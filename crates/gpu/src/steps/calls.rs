@@ -1,8 +1,9 @@
 //! Calls of operators: those of a family that has shaders, and pointwise ones as loops of one instruction.
 
 use super::{
-    bags, checked, constructors, convolution, convolution_gradient, distances, factorisations, fourier, images, loops,
-    losses, matrices, norms, order, patches, pool_gradients, pools, positions, reductions, selections, spectra,
+    bags, checked, constructors, convolution, convolution_gradient, dequantized, distances, factorisations, fourier,
+    images, loops, losses, matrices, norms, order, patches, pool_gradients, pools, positions, reductions, selections,
+    spectra,
 };
 use crate::lower::{Lowered, Lowering};
 use tracefx_core::{DType, Dims};
@@ -20,6 +21,7 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], results: &
     }
     let lowered = reductions::call(cx, op, args, &ids)
         .or_else(|| matrices::call(cx, op, args, result))
+        .or_else(|| dequantized::call(cx, op, args, result))
         .or_else(|| norms::call(cx, op, args, &ids))
         .or_else(|| pools::call(cx, op, args, &ids))
         .or_else(|| pool_gradients::call(cx, op, args, result))

@@ -117,6 +117,7 @@ fn layer(
             tail.store(shader, result, "filter_at", &format!("y * {o}u + filter_at"));
         },
         is_along_terms: [true, true],
+        are_halves: scale.is_none() && cx.are_halves(&[images.dtype, weight.dtype]),
     };
     tiled(cx, sizes, access)
 }

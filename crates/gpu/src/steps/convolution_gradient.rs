@@ -2,8 +2,8 @@
 //! whole batch, which a workgroup adds up for each element.
 
 use super::convolution::{Direct, direct};
-use super::matrices::{reduced, sharing};
 use super::pointwise::rounded;
+use super::workgroups::{sharing, summed};
 use crate::lower::{Lowered, Lowering};
 use crate::shader::View;
 use tracefx_plan::{Operand, TensorId};
@@ -98,7 +98,7 @@ fn of_weight(cx: &mut Lowering<'_>, window: &Direct, (image, points): (&View, &V
         let (a, b) = (shader.load(points, &points.at(&point)), shader.load(image, &image.at(&pixel)));
         shader.line(format!("if ({}) {{ part += {a} * {b}; }}", inside.join(" && ")));
         shader.line("}");
-        let sum = reduced(shader, "part", "f32", size, &|a, b| format!("{a} + {b}"));
+        let sum = summed(shader, "part", "f32", size);
         let statement = shader.store(result, &result.at(&places), &rounded(&sum, result.dtype));
         shader.line(format!("if (local.x == 0u) {{ {statement} }}"));
         Ok(())
@@ -116,7 +116,7 @@ fn of_bias(cx: &mut Lowering<'_>, grad: &View, result: &View) -> Lowered {
         let element = shader.load(grad, &grad.at(&from));
         shader.line("var part = 0.0f;");
         shader.line(format!("for (var x = local.x; x < {n}u; x += {size}u) {{ part += {element}; }}"));
-        let sum = reduced(shader, "part", "f32", size, &|a, b| format!("{a} + {b}"));
+        let sum = summed(shader, "part", "f32", size);
         let statement = shader.store(result, &result.at(&["row".to_owned()]), &rounded(&sum, result.dtype));
         shader.line(format!("if (local.x == 0u) {{ {statement} }}"));
         Ok(())

@@ -1,8 +1,8 @@
 //! Losses of classes: an element of the loss reads the scores at the class that the data names. One workgroup adds up what is reduced.
 
 use super::convolution::numbers;
-use super::matrices::{reduced, sharing};
 use super::pointwise::{converted, rounded};
+use super::workgroups::{sharing, summed};
 use crate::lower::{Lowered, Lowering};
 use crate::program::{Check, Reason};
 use crate::shader::{Kind, Shader, View, coordinates, float, long};
@@ -119,8 +119,7 @@ fn likelihood(cx: &mut Lowering<'_>, op: &str, args: &[Operand], results: &[Tens
         shader.line("sum += loss;");
         shader.line("total += weight;");
         shader.line("}");
-        let add = |a: &str, b: &str| format!("{a} + {b}");
-        let (sum, weights) = (reduced(shader, "sum", "f32", size, &add), reduced(shader, "total", "f32", size, &add));
+        let (sum, weights) = (summed(shader, "sum", "f32", size), summed(shader, "total", "f32", size));
         shader.line("if (local.x == 0u) {");
         if *reduction == 1 {
             shader.line(format!("sum = by_zero({sum});"));
@@ -185,7 +184,7 @@ fn margins(cx: &mut Lowering<'_>, op: &str, args: &[Operand], results: &[TensorI
         each(cx, shader, "x");
         shader.line("sum += loss;");
         shader.line("}");
-        let sum = reduced(shader, "sum", "f32", size, &|a, b| format!("{a} + {b}"));
+        let sum = summed(shader, "sum", "f32", size);
         let value = if reduction == 1 { format!("{sum} / {}", float(n as f32)) } else { sum };
         let statement = shader.store(&result, &result.at(&[]), &rounded(&value, result.dtype));
         shader.line(format!("if (local.x == 0u) {{ {statement} }}"));

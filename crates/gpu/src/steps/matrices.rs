@@ -5,6 +5,7 @@
 use super::args::Args;
 use super::integers;
 use super::pointwise::{activation, rounded};
+use super::workgroups::{ROW, sharing, summed};
 use crate::lower::{Lowered, Lowering};
 use crate::program::Reason;
 use crate::shader::{Kind, Shader, View, coordinates, float};
@@ -31,12 +32,12 @@ pub(super) struct Access<'a> {
     pub(super) store: &'a mut dyn FnMut(&mut Shader),
     /// Of each factor, whether its next term is nearer in memory than its next row or column. Invocations beside each other read that way.
     pub(super) is_along_terms: [bool; 2],
+    /// Whether the elements of both factors are numbers of 16 bits that the device has.
+    pub(super) are_halves: bool,
 }
 
 /// The invocations of a workgroup, a square of this side.
 const SIDE: usize = 16;
-/// The columns of a workgroup, and the fewest invocations that share numbers.
-const ROW: u32 = 64;
 /// Products of fewer rows have no tiles.
 const FEW_ROWS: usize = 5;
 /// Workgroups that keep a large device busy: where there are fewer, several share the terms of an element.
@@ -119,6 +120,8 @@ struct Side<'a> {
     tile: usize,
     lanes: usize,
     is_along_terms: bool,
+    /// The type of a number in the memory of the workgroup.
+    kept: &'static str,
 }
 
 impl Side<'_> {
@@ -131,8 +134,15 @@ impl Side<'_> {
         self.vectors() + 1
     }
 
-    fn vector(&self) -> &'static str {
-        vector(self.lanes)
+    /// The type of a vector of it in registers.
+    fn vector(&self) -> String {
+        vector_of(self.lanes, "f32")
+    }
+
+    /// A vector of the memory of the workgroup.
+    fn kept(&self, term: &str, at: &str) -> String {
+        let kept = format!("{}[{term} * {}u + {at}]", self.array, self.pitch());
+        if self.kept == "f32" { kept } else { format!("{}({kept})", self.vector()) }
     }
 
     /// The vector of a tile of `depth` terms that an invocation reads, and its term: each reads one.
@@ -168,19 +178,19 @@ impl Side<'_> {
     /// Writes what was read to the memory of the workgroup.
     fn keep(&self, shader: &mut Shader, depth: usize) {
         let [vector, term] = self.place(depth);
-        let lanes: Vec<String> = (0..self.lanes).map(|at| format!("{}{at}", self.array)).collect();
-        let value = format!("{}({})", self.vector(), lanes.join(", "));
+        let lane = |at: usize| match self.kept {
+            "f32" => format!("{}{at}", self.array),
+            kept => format!("{kept}({}{at})", self.array),
+        };
+        let lanes: Vec<String> = (0..self.lanes).map(lane).collect();
+        let value = format!("{}({})", vector_of(self.lanes, self.kept), lanes.join(", "));
         shader.line(format!("{}[({term}) * {}u + {vector}] = {value};", self.array, self.pitch()));
     }
 }
 
 /// The type of so many numbers that are read at once.
-fn vector(lanes: usize) -> &'static str {
-    match lanes {
-        1 => "f32",
-        2 => "vec2<f32>",
-        _ => "vec4<f32>",
-    }
+fn vector_of(lanes: usize, of: &str) -> String {
+    if lanes == 1 { of.to_owned() } else { format!("vec{lanes}<{of}>") }
 }
 
 /// One of the numbers of a vector.
@@ -189,7 +199,8 @@ fn lane(name: &str, lanes: usize, at: usize) -> String {
 }
 
 /// Tiles in the memory of a workgroup.
-fn tiles(cx: &mut Lowering<'_>, sizes: Sizes, Access { lhs, rhs, store, is_along_terms }: Access<'_>) -> Lowered {
+fn tiles(cx: &mut Lowering<'_>, sizes: Sizes, access: Access<'_>) -> Lowered {
+    let Access { lhs, rhs, store, is_along_terms, are_halves } = access;
     let Sizes { batch, m, n, k } = sizes;
     let n_groups = |[rows, columns]: [usize; 2]| batch * m.div_ceil(rows * SIDE) * n.div_ceil(columns * SIDE);
     // An invocation computes so many rows and columns: a vector of each, or two that lie half a tile apart.
@@ -208,12 +219,19 @@ fn tiles(cx: &mut Lowering<'_>, sizes: Sizes, Access { lhs, rhs, store, is_along
         tile: n * SIDE,
         lanes: n.min(4),
         is_along_terms,
+        kept: if are_halves { "f16" } else { "f32" },
     };
     let left = side("left", "y", "top", m, rows, is_along_terms[0]);
     let right = side("right", "x", "start", n, columns, is_along_terms[1]);
-    let mut shader = Shader::default();
+    let mut shader = cx.shader();
     for it in [&left, &right] {
-        _ = writeln!(shader.globals, "var<workgroup> {}: array<{}, {}>;", it.array, it.vector(), depth * it.pitch());
+        _ = writeln!(
+            shader.globals,
+            "var<workgroup> {}: array<{}, {}>;",
+            it.array,
+            vector_of(it.lanes, it.kept),
+            depth * it.pitch()
+        );
     }
     shader.line(format!("let z = group.z / {n_parts}u;"));
     shader.line(format!("let part = group.z % {n_parts}u;"));
@@ -241,10 +259,10 @@ fn tiles(cx: &mut Lowering<'_>, sizes: Sizes, Access { lhs, rhs, store, is_along
     shader.line("if (t0 > begin) {");
     shader.line(format!("for (var t = 0u; t < {depth}u; t++) {{"));
     for at in 0..rows / left.lanes {
-        shader.line(format!("let p{at} = left[t * {}u + down + {}u];", left.pitch(), at * SIDE));
+        shader.line(format!("let p{at} = {};", left.kept("t", &format!("down + {}u", at * SIDE))));
     }
     for at in 0..n_vectors {
-        shader.line(format!("let q{at} = right[t * {}u + along + {}u];", right.pitch(), at * SIDE));
+        shader.line(format!("let q{at} = {};", right.kept("t", &format!("along + {}u", at * SIDE))));
     }
     for row in 0..rows {
         let factor = lane(&format!("p{}", row / left.lanes), left.lanes, row % left.lanes);
@@ -293,7 +311,7 @@ fn columns(cx: &mut Lowering<'_>, sizes: Sizes, Access { lhs, rhs, store, .. }: 
     let Sizes { batch, m, n, k } = sizes;
     let (own, n_parts) = shared_terms(k, batch * n.div_ceil(ROW as usize), SLICES);
     let parts = Parts::new(cx, sizes, n_parts)?;
-    let mut shader = Shader::default();
+    let mut shader = cx.shader();
     _ = writeln!(shader.globals, "var<workgroup> slices: array<f32, {}>;", m * SLICES * ROW as usize);
     shader.line(format!("let z = group.y / {n_parts}u;"));
     shader.line(format!("let part = group.y % {n_parts}u;"));
@@ -335,11 +353,6 @@ fn columns(cx: &mut Lowering<'_>, sizes: Sizes, Access { lhs, rhs, store, .. }: 
     Ok(dispatches)
 }
 
-/// The invocations of a workgroup that share so many numbers, a power of two.
-pub(super) fn sharing(n: usize) -> u32 {
-    (n as u32 / 4).next_power_of_two().clamp(ROW, 4 * ROW)
-}
-
 /// A workgroup for each element.
 fn dots(cx: &mut Lowering<'_>, Sizes { batch, m, n, k }: Sizes, access: Access<'_>) -> Lowered {
     let n_elements = batch.checked_mul(m).and_then(|it| it.checked_mul(n)).ok_or("too many elements")?;
@@ -353,44 +366,13 @@ fn dots(cx: &mut Lowering<'_>, Sizes { batch, m, n, k }: Sizes, access: Access<'
         let (lhs, rhs) = ((access.lhs)(shader), (access.rhs)(shader));
         shader.line(format!("part += {lhs} * {rhs};"));
         shader.line("}");
-        let sum = reduced(shader, "part", "f32", size, &|a, b| format!("{a} + {b}"));
+        let sum = summed(shader, "part", "f32", size);
         shader.line("if (local.x == 0u) {");
         shader.line(format!("let sum = {sum};"));
         (access.store)(shader);
         shader.line("}");
         Ok(())
     })
-}
-
-/// Joins what the invocations of a workgroup have, and gives the name of what all of them see then.
-pub(super) fn reduced(
-    shader: &mut Shader,
-    part: &str,
-    register: &str,
-    size: u32,
-    join: &dyn Fn(&str, &str) -> String,
-) -> String {
-    let shared = format!("shared_{part}");
-    // Drivers lose bools in the memory of a workgroup: NVIDIA's gives others than were written.
-    let is_bool = register == "bool";
-    let stored = if is_bool { "u32" } else { register };
-    let kept = |it: &str| if is_bool { format!("select(0u, 1u, {it})") } else { it.to_owned() };
-    let read = |at: &str| if is_bool { format!("({shared}[{at}] != 0u)") } else { format!("{shared}[{at}]") };
-    if !shader.globals.contains(&format!("> {shared}:")) {
-        _ = writeln!(shader.globals, "var<workgroup> {shared}: array<{stored}, {size}>;");
-    }
-    let result = format!("all_{part}");
-    let joined = join(&read("local.x"), &read("local.x + step"));
-    shader.line(format!("{shared}[local.x] = {};", kept(part)));
-    shader.line("workgroupBarrier();");
-    shader.line(format!("for (var step = {}u; step > 0u; step >>= 1u) {{", size / 2));
-    shader.line(format!("if (local.x < step) {{ {shared}[local.x] = {}; }}", kept(&joined)));
-    shader.line("workgroupBarrier();");
-    shader.line("}");
-    shader.line(format!("let {result} = {};", read("0")));
-    // Nobody writes the next parts before all have read.
-    shader.line("workgroupBarrier();");
-    result
 }
 
 /// The views that an epilogue reads.
@@ -453,15 +435,41 @@ fn along_terms(lhs: &View, rhs: &View) -> [bool; 2] {
 }
 
 pub(super) fn product(cx: &mut Lowering<'_>, it: &Product<TensorId>) -> Lowered {
-    let [lhs, rhs, result] = [it.lhs, it.rhs, it.result].map(|it| cx.floats(it));
-    let (lhs, rhs, result, tail) = (lhs?, rhs?, result?, Tail::of(cx, &it.epilogue)?);
-    let (m, k, n) = (lhs.sizes[0], lhs.sizes[1], rhs.sizes[1]);
-    let at = |view: &View, a: &str, b: &str| view.at(&[a.to_owned(), b.to_owned()]);
+    let rhs = cx.floats(it.rhs)?;
+    let [term, column] = [rhs.strides[0], rhs.strides[1]];
+    let mut load = |shader: &mut Shader| shader.load(&rhs, &rhs.at(&["t", "x"].map(str::to_owned)));
+    let (sizes, dtype) = ([rhs.sizes[0], rhs.sizes[1]], rhs.dtype);
+    let right = Right { sizes, dtype, is_along_terms: term < column, load: &mut load };
+    product_with(cx, [it.lhs, it.result], &it.epilogue, right)
+}
+
+/// The right side of a product.
+pub(super) struct Right<'a> {
+    /// Its rows and columns.
+    pub(super) sizes: [usize; 2],
+    /// A dtype that has all of its elements.
+    pub(super) dtype: DType,
+    /// Whether its next row is nearer in memory than its next column.
+    pub(super) is_along_terms: bool,
+    /// As [`Access::rhs`].
+    pub(super) load: &'a mut dyn FnMut(&mut Shader) -> String,
+}
+
+/// The product of rows with this right side, and what follows it.
+pub(super) fn product_with(
+    cx: &mut Lowering<'_>,
+    [lhs, result]: [TensorId; 2],
+    epilogue: &Epilogue<TensorId>,
+    right: Right<'_>,
+) -> Lowered {
+    let (lhs, result, tail) = (cx.floats(lhs)?, cx.floats(result)?, Tail::of(cx, epilogue)?);
+    let (m, [k, n]) = (lhs.sizes[0], right.sizes);
     let access = Access {
-        lhs: &mut |shader| shader.load(&lhs, &at(&lhs, "y", "t")),
-        rhs: &mut |shader| shader.load(&rhs, &at(&rhs, "t", "x")),
+        lhs: &mut |shader| shader.load(&lhs, &lhs.at(&["y", "t"].map(str::to_owned))),
+        rhs: right.load,
         store: &mut |shader| tail.store(shader, &result, "x", &format!("y * {n}u + x")),
-        is_along_terms: along_terms(&lhs, &rhs),
+        is_along_terms: [lhs.strides[1] <= lhs.strides[0], right.is_along_terms],
+        are_halves: cx.are_halves(&[lhs.dtype, right.dtype]),
     };
     tiled(cx, Sizes { batch: 1, m, n, k }, access)
 }
@@ -490,7 +498,7 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: Te
     };
     let (lhs, rhs) = (tensor(lhs)?, tensor(rhs)?);
     if name == "addbmm" {
-        return Some(summed(cx, (lhs, rhs), added, result));
+        return Some(batch_summed(cx, (lhs, rhs), added, result));
     }
     let kind = Kind::of(cx.plan.tensor(result).dtype);
     if matches!(kind, Some(Kind::Int | Kind::Long)) && added.is_none() && name != "matmul" {
@@ -500,7 +508,7 @@ pub(super) fn call(cx: &mut Lowering<'_>, op: &str, args: &[Operand], result: Te
 }
 
 /// The sum of the products of a batch: one product, whose terms are those of all of them.
-fn summed(
+fn batch_summed(
     cx: &mut Lowering<'_>,
     (lhs, rhs): (TensorId, TensorId),
     added: Option<(TensorId, f32, f32)>,
@@ -528,6 +536,7 @@ fn summed(
             shader.line(statement);
         },
         is_along_terms: along_terms(&lhs, &rhs),
+        are_halves: cx.are_halves(&[lhs.dtype, rhs.dtype]),
     };
     tiled(cx, Sizes { batch: 1, m, n, k: batch * k }, access)
 }
@@ -606,6 +615,7 @@ fn batched(
             shader.line(statement);
         },
         is_along_terms: along_terms(&lhs, &rhs),
+        are_halves: cx.are_halves(&[lhs.dtype, rhs.dtype]),
     };
     tiled(cx, Sizes { batch: batch.iter().product(), m, n, k }, access)
 }

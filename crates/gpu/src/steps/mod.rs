@@ -11,6 +11,7 @@ mod constructors;
 mod convolution;
 mod convolution_gradient;
 mod copies;
+mod dequantized;
 mod distances;
 mod factorisations;
 mod fourier;
@@ -29,6 +30,7 @@ mod positions;
 mod reductions;
 mod selections;
 mod spectra;
+mod workgroups;
 
 use crate::lower::{Lowered, Lowering};
 use tracefx_plan::{Action, Fused};
@@ -46,6 +48,7 @@ pub(crate) fn lower(cx: &mut Lowering<'_>, action: &Action) -> Lowered {
             Fused::Pool(it) => pools::pool(cx, it),
             Fused::Gather(it) => selections::gather(cx, it),
             Fused::QuantizedConvolution(it) => convolution::quantized(cx, it),
+            Fused::DequantizedProduct(it) => dequantized::product(cx, it),
         },
         Action::Call { op, args, results } => calls::call(cx, op, args, results),
         Action::Update { op, args } => {

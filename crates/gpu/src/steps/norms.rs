@@ -1,8 +1,8 @@
 //! Normalisations of rows: a workgroup for each row.
 
 use super::args::Args;
-use super::matrices::{reduced, sharing};
 use super::pointwise::rounded;
+use super::workgroups::{sharing, summed};
 use crate::lower::{Lowered, Lowering};
 use crate::shader::{Shader, View, float};
 use tracefx_core::DType;
@@ -44,7 +44,7 @@ fn mean_of(shader: &mut Shader, name: &str, n: usize, element: &str) -> String {
     let size = sharing(n);
     shader.line(format!("var {name} = 0.0f;"));
     shader.line(format!("for (var x = local.x; x < {n}u; x += {size}u) {{ {name} += {element}; }}"));
-    let sum = reduced(shader, name, "f32", size, &|a, b| format!("{a} + {b}"));
+    let sum = summed(shader, name, "f32", size);
     format!("{sum} / {}", float(n as f32))
 }
 

@@ -1,8 +1,8 @@
 //! Poolings: an invocation for each window and channel, or a workgroup where windows are large, as those of a whole image.
 
 use super::convolution::numbers;
-use super::matrices::{reduced, sharing};
 use super::pointwise::{extreme, rounded};
+use super::workgroups::{reduced, sharing, summed};
 use crate::lower::{Lowered, Lowering};
 use crate::program::Reason;
 use crate::shader::{Kind, Shader, View, coordinates, float, int, long};
@@ -104,7 +104,7 @@ fn pooled(
             let register = if is_max { kind.register() } else { "f32" };
             let join = |a: &str, b: &str| if is_max { extreme(kind, true, a, b) } else { format!("{a} + {b}") };
             let best = reduced(shader, "best", register, size, &join);
-            let n = reduced(shader, "n", "u32", size, &|a, b| format!("{a} + {b}"));
+            let n = summed(shader, "n", "u32", size);
             shader.line("if (local.x == 0u) {");
             shader.line(format!("best = {best};"));
             shader.line(format!("n = {n};"));

@@ -1,9 +1,9 @@
 //! Reductions and what normalises by them: a workgroup for each row of what is reduced, or an invocation where rows are short.
 
 use super::args::Args;
-use super::matrices::reduced;
 use super::pointwise::{converted, extreme, product, rounded};
 use super::pools::constant;
+use super::workgroups::{reduced, summed};
 use crate::lower::{Lowered, Lowering};
 use crate::program::Reason;
 use crate::shader::{Kind, Shader, View, coordinates, float};
@@ -102,7 +102,10 @@ impl Row<'_> {
             let element = shader.load(&view, place);
             shader.line(format!("{name} = {};", added(kind, name, &map(&element))));
         });
-        self.joined(name, kind, &|a, b| added(kind, a, b))
+        match kind {
+            Kind::Float | Kind::Int if self.lanes > 1 => summed(self.shader, name, kind.register(), self.lanes),
+            _ => self.joined(name, kind, &|a, b| added(kind, a, b)),
+        }
     }
 
     /// The largest element, or the smallest one.

@@ -10,8 +10,11 @@ use tracefx_sym::SymInt;
 
 #[path = "image_cases.rs"]
 mod image_cases;
+#[path = "product_cases.rs"]
+mod product_cases;
 
 pub(crate) use image_cases::IMAGE_CALLS;
+pub(crate) use product_cases::{PRODUCT_CALLS, dequantized};
 
 /// A plan that grows.
 #[derive(Default)]
@@ -701,6 +704,7 @@ pub(crate) fn fused() -> Vec<(&'static str, Plan)> {
         ("a pointwise convolution", convolution(&[(10, 1, 1)])),
         ("an inverted residual", convolution(&[(24, 1, 1), (24, 24, 3), (8, 1, 1)])),
         ("a squeezed convolution", squeezed()),
+        ("halves between steps", between_of_halves()),
         ("a convolution of integers", quantized()),
         ("a group norm of turned images", turned_norm()),
     ];
@@ -766,6 +770,20 @@ fn between() -> Plan {
     {
         build.plan.push("call", Action::call(op, vec![Operand::Tensor(from)], vec![Operand::Tensor(to)]));
     }
+    build.finish()
+}
+
+/// As [`between`], of an odd number of elements in float16.
+fn between_of_halves() -> Plan {
+    let mut build = Build::default();
+    let x = build.input(Float16, &[5, 3]);
+    let [a, b] = [0, 1].map(|_| build.scratch(Float16, &[5, 3]));
+    let y = build.result(Float16, &[5, 3]);
+    let one = |op: &str, from, to| Action::call(op, vec![Operand::Tensor(from)], vec![Operand::Tensor(to)]);
+    build.plan.push("call", one("aten.exp.default", x, a));
+    let args = vec![Operand::Tensor(a); 2];
+    build.plan.push("call", Action::call("aten.igamma.default", args, vec![Operand::Tensor(b)]));
+    build.plan.push("call", one("aten.neg.default", b, y));
     build.finish()
 }
 

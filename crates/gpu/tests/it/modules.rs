@@ -1,40 +1,58 @@
 //! Every module that plans are lowered to is valid, without a GPU.
 
-use crate::cases::{ASSERTIONS, CALLS, DIVISIONS, IMAGE_CALLS, LONG_SUMS, fused, plan_of};
+use crate::cases::{
+    ASSERTIONS, Build, CALLS, DIVISIONS, IMAGE_CALLS, LONG_SUMS, PRODUCT_CALLS, dequantized, fused, plan_of,
+};
 use crate::programs::program;
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use safetensors::SafeTensors;
 use std::fs;
 use std::path::Path;
 use tracefx_compile::{Precision, compile};
+use tracefx_core::DType;
 use tracefx_exec::plan;
-use tracefx_gpu::{Limits, Program, Work, lower};
+use tracefx_gpu::{ENABLE_SUBGROUPS, Limits, Program, Work, lower};
 use tracefx_ir::TensorMeta;
 use tracefx_ops::{Op, registry};
+use tracefx_plan::{Action, Operand};
 
 /// Checks the modules of a program.
 #[track_caller]
 pub(crate) fn check(program: &Program) {
     for text in &program.modules {
-        let module = match naga::front::wgsl::parse_str(text) {
+        let known = text.replacen(ENABLE_SUBGROUPS, "", 1);
+        let module = match naga::front::wgsl::parse_str(&known) {
             Ok(module) => module,
-            Err(problem) => panic!("{}\n{text}", problem.emit_to_string(text)),
+            Err(problem) => panic!("{}\n{text}", problem.emit_to_string(&known)),
         };
-        let validity = Validator::new(ValidationFlags::all(), Capabilities::empty()).validate(&module);
+        // A module says what it needs of a device.
+        let mut capabilities = Capabilities::empty();
+        capabilities.set(Capabilities::SHADER_FLOAT16, text.contains("enable f16;"));
+        capabilities.set(Capabilities::SUBGROUP, text.contains(ENABLE_SUBGROUPS));
+        let validity = Validator::new(ValidationFlags::all(), capabilities).validate(&module);
         if let Err(problem) = validity {
-            panic!("{}\n{text}", problem.emit_to_string(text));
+            panic!("{}\n{text}", problem.emit_to_string(&known));
         }
         // NVIDIA's driver reads others from the memory of a workgroup than were written.
         assert!(!text.contains("array<bool"), "{text}");
     }
 }
 
+/// Devices with so many buffers of a module, without and with numbers of 16 bits and subgroups.
+fn devices(bindings: usize) -> impl Iterator<Item = Limits> {
+    [false, true].into_iter().map(move |it| Limits { bindings, has_f16: it, has_subgroups: it, ..Limits::default() })
+}
+
 #[test]
 fn calls_have_valid_modules() {
     // Batch normalisation reads and writes ten tensors.
-    let limits = Limits { bindings: 10, ..Limits::default() };
-    for call in CALLS.iter().chain(IMAGE_CALLS).chain(LONG_SUMS).chain(DIVISIONS).chain(ASSERTIONS) {
-        let program = lower(&plan_of(*call), &limits, &|_| false);
+    devices(10).for_each(|limits| check_calls(&limits));
+}
+
+fn check_calls(limits: &Limits) {
+    for call in CALLS.iter().chain(IMAGE_CALLS).chain(PRODUCT_CALLS).chain(LONG_SUMS).chain(DIVISIONS).chain(ASSERTIONS)
+    {
+        let program = lower(&plan_of(*call), limits, &|_| false);
         match &program.steps[0].work {
             Work::Device(dispatches) => assert!(!dispatches.is_empty(), "{} does nothing", call.0),
             Work::Cpu(reason) => panic!("{}: {reason}", call.0),
@@ -46,13 +64,18 @@ fn calls_have_valid_modules() {
 #[test]
 fn fused_steps_have_valid_modules() {
     // A convolution with all that may follow it reads and writes nine tensors.
-    let limits = Limits { bindings: 9, ..Limits::default() };
-    for (name, plan) in fused() {
-        let program = lower(&plan, &limits, &|_| false);
+    devices(9).for_each(|limits| check_fused(&limits));
+}
+
+fn check_fused(limits: &Limits) {
+    for (name, plan) in fused().into_iter().chain(dequantized()) {
+        let program = lower(&plan, limits, &|_| false);
         for step in &program.steps {
             match &step.work {
                 Work::Device(dispatches) => assert!(!dispatches.is_empty(), "{name} does nothing"),
-                Work::Cpu(reason) => assert!(reason.contains("airy"), "{name}: {reason}"),
+                Work::Cpu(reason) => {
+                    assert!(["airy", "igamma"].iter().any(|it| reason.contains(it)), "{name}: {reason}")
+                }
             }
         }
         check(&program);
@@ -79,6 +102,25 @@ down buffer 3
 }
 
 #[test]
+fn memory_of_the_plan_in_float16_takes_half_where_the_device_has_such_numbers() {
+    let mut build = Build::default();
+    let x = build.input(DType::Float16, &[6, 5]);
+    let a = build.scratch(DType::Float16, &[6, 5]);
+    let y = build.result(DType::Float16, &[6, 5]);
+    for (op, from, to) in [("aten.exp.default", x, a), ("aten.neg.default", a, y)] {
+        build.plan.push("call", Action::call(op, vec![Operand::Tensor(from)], vec![Operand::Tensor(to)]));
+    }
+    let plan = build.finish();
+    let bytes = |has_f16| {
+        let program = lower(&plan, &Limits { has_f16, ..Limits::default() }, &|_| false);
+        check(&program);
+        let of = |id| program.places[plan.tensor(id).buffer.0 as usize].unwrap().n_bytes();
+        [of(x), of(a), of(y)]
+    };
+    assert_eq!((bytes(false), bytes(true)), ([120; 3], [120, 60, 120]));
+}
+
+#[test]
 fn tensors_beyond_a_limit_stay_on_the_cpu() {
     let plan = plan_of(CALLS[0]);
     let limits = [Limits { bindings: 1, ..Limits::default() }, Limits { buffer_bytes: 100, ..Limits::default() }];
@@ -98,7 +140,7 @@ const CALLS_OF_A_FILE: usize = 3;
 #[test]
 fn recorded_calls_have_valid_modules() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/opcases");
-    let limits = Limits { bindings: 24, ..Limits::default() };
+    let limits: Vec<Limits> = devices(24).collect();
     let kernels = tracefx_cpu::kernels();
     let (mut n_device, mut n_cpu) = (0, 0);
     for file in fs::read_dir(dir).unwrap().map(|it| it.unwrap().path()) {
@@ -116,11 +158,13 @@ fn recorded_calls_have_valid_modules() {
             let metas: Vec<_> = inputs.iter().map(|it| it.map(&mut TensorMeta::of)).collect();
             let Ok(traced) = plan(&module, &metas, registry(), kernels) else { continue };
             let compiled = compile(traced, registry(), kernels, Precision::Fast);
-            let program = lower(&compiled, &limits, &|op| registry().get(op).is_none_or(Op::may_write));
-            check(&program);
-            let (on_device, on_cpu) = program.count();
-            (n_device, n_cpu) = (n_device + on_device, n_cpu + on_cpu);
+            for limits in &limits {
+                let program = lower(&compiled, limits, &|op| registry().get(op).is_none_or(Op::may_write));
+                check(&program);
+                let (on_device, on_cpu) = program.count();
+                (n_device, n_cpu) = (n_device + on_device, n_cpu + on_cpu);
+            }
         }
     }
-    assert!(n_device > 500, "{n_device} steps on the device, {n_cpu} on the CPU");
+    assert!(n_device > 1_000, "{n_device} steps on the device, {n_cpu} on the CPU");
 }

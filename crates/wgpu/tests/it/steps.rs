@@ -2,7 +2,9 @@
 
 #![allow(clippy::print_stderr, reason = "a test tells why it does nothing")]
 
-use crate::cases::{ASSERTIONS, Arg, Build, CALLS, Call, DIVISIONS, IMAGE_CALLS, LONG_SUMS, fused, plan_of};
+use crate::cases::{
+    ASSERTIONS, Arg, Build, CALLS, Call, DIVISIONS, IMAGE_CALLS, LONG_SUMS, PRODUCT_CALLS, dequantized, fused, plan_of,
+};
 use std::sync::{Arc, OnceLock};
 use tracefx_core::{Bool8, Code, DType, Diagnostic, Dims, Result, Storage, Tensor, bf16, f16};
 use tracefx_exec::{Accelerator, BoundPlan, Executor, LOOP_STEPS};
@@ -141,7 +143,7 @@ fn check_inputs(name: &str, plan: &Plan, inputs: &[Tensor], n_terms: f64) {
 
 #[test]
 fn calls_compute_what_the_kernels_compute() {
-    for call in CALLS.iter().chain(IMAGE_CALLS) {
+    for call in CALLS.iter().chain(IMAGE_CALLS).chain(PRODUCT_CALLS) {
         let reads_positions = ["index", "embedding", "gather", "scatter", "take", "unpool", "loss"].iter();
         let reads_positions = reads_positions.into_iter().any(|it| call.0.contains(it));
         let is_among_few = call.0 == "aten.scatter.value" || call.0.contains("loss");
@@ -195,7 +197,7 @@ fn terms_that_workgroups_share_are_all_added() {
 
 #[test]
 fn fused_steps_compute_what_the_kernels_compute() {
-    for (name, plan) in fused() {
+    for (name, plan) in fused().into_iter().chain(dequantized()) {
         let positions_below = ["gather", "integers"].iter().any(|it| name.contains(it)).then_some(5);
         check_sums(name, &plan, positions_below, if name.contains("many terms") { 4.0 } else { 1.0 });
     }
