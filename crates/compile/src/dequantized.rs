@@ -102,11 +102,13 @@ pub(crate) fn spelled_out(scope: Scope<'_>, numbers: TensorId, columns: &TensorV
             return None;
         }
         sources.push(at);
+        // Numbers become no integers again, and integers of eight bits no differences that wrap.
+        let keeps = |from: TensorId| is_float(result.dtype) || !is_float(plan.tensor(from).dtype);
         let rest = if is_conversion(op) && holds_integers(result.dtype) {
-            tensor(args.first())?
-        } else if !is_shifted && matches!(op, "aten.mul.Tensor" | "aten.mul.Scalar") {
+            tensor(args.first()).filter(|it| keeps(*it))?
+        } else if !is_shifted && is_float(result.dtype) && matches!(op, "aten.mul.Tensor" | "aten.mul.Scalar") {
             found.take_factor(op, args, result)?
-        } else if matches!(op, "aten.sub.Tensor" | "aten.sub.Scalar") {
+        } else if holds_integers(result.dtype) && matches!(op, "aten.sub.Tensor" | "aten.sub.Scalar") {
             is_shifted = true;
             found.take_zero(op, args, result)?
         } else {
@@ -187,9 +189,13 @@ fn are_integers(scope: Scope<'_>, id: TensorId) -> bool {
     [DType::Int8, DType::UInt8].iter().any(|it| is_weight(scope.plan, scope.uses, id, *it, None))
 }
 
-/// Whether a dtype holds all integers of eight bits.
+fn is_float(dtype: DType) -> bool {
+    FLOATS.contains(&dtype) || dtype == DType::Float64
+}
+
+/// Whether a dtype holds all integers of eight bits, and their differences.
 fn holds_integers(dtype: DType) -> bool {
-    FLOATS.contains(&dtype) || matches!(dtype, DType::Float64 | DType::Int16 | DType::Int32 | DType::Int64)
+    is_float(dtype) || matches!(dtype, DType::Int16 | DType::Int32 | DType::Int64)
 }
 
 /// How the elements of columns lie: one column after the other, or one row after the other.

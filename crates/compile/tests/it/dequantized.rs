@@ -191,7 +191,18 @@ fn numbers_that_others_read_are_made_too() {
 #[test]
 fn what_is_no_group_of_rows_stays_numbers() {
     type Change = fn(&mut Net, NodeId) -> NodeId;
-    let cases: [Change; 5] = [
+    let cases: [Change; 7] = [
+        // Numbers that become integers, and factors that wrap.
+        |net, w| {
+            let w = net.aten("mul.Scalar", vec![w.into(), Arg::Float(0.3)]);
+            let w = net.converted(w, DType::Int32);
+            net.converted(w, DType::Float32)
+        },
+        |net, _| {
+            let w = net.integers(&[6, 8], false);
+            let w = net.aten("mul.Scalar", vec![w.into(), Arg::Int(3)]);
+            net.converted(w, DType::Float32)
+        },
         // Rows of a group that are not side by side.
         |net, w| {
             let scales = net.scales(&[6, 1, 2]);
@@ -271,4 +282,37 @@ proptest! {
         };
         check(&net.finish(&[y]), &[noise(&[2, 3, 8], 0)], Precision::Fast);
     }
+}
+
+/// A difference in eight bits is not that of the numbers.
+#[test]
+fn differences_that_wrap_stay_numbers() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let w = net.integers(&[6, 8], false);
+    let zeros = net.constant(Tensor::from_slice(&[100i8, -100, 3, 90, -90, 0], &[6, 1]).unwrap());
+    let w = net.aten("sub.Tensor", vec![w.into(), zeros.into()]);
+    let w = net.converted(w, DType::Float32);
+    let y = net.linear(x, w);
+    check_products(net, &[y], Precision::Fast, 0);
+}
+
+/// What torchao's weights of int8 are exported as.
+#[test]
+fn factors_behind_a_product_of_integers_are_its_scales() {
+    let mut net = Net::new();
+    let x = net.graph.placeholder("x");
+    let x = net.aten("reshape.default", vec![x.into(), ints(&[-1, 8])]);
+    let w = net.integers(&[6, 8], false);
+    let w = net.aten("t.default", vec![w.into()]);
+    let w = net.converted(w, DType::Float32);
+    let y = net.aten("mm.default", vec![x.into(), w.into()]);
+    let scales = net.scales(&[6]);
+    let y = net.aten("mul.Tensor", vec![y.into(), scales.into()]);
+    let y = net.aten("reshape.default", vec![y.into(), ints(&[2, 3, 6])]);
+    let bias = net.weight(&[6]);
+    let y = net.aten("add.Tensor", vec![y.into(), bias.into()]);
+    let y = net.aten("silu.default", vec![y.into()]);
+    let text = check_products(net, &[y], Precision::Fast, 1);
+    assert_eq!(text.matches("  # ").count(), 1, "{text}");
 }
