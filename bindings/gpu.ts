@@ -62,7 +62,8 @@ dtype: DType,
  */
 n_elements: number, 
 /**
- * Whether the bytes are those of the CPU, several elements to a word: of constants that nothing writes to on the device.
+ * Whether the bytes are those of the CPU, several elements to a word: of constants that nothing writes to on the device, and of memory of
+ * the plan in float16, where the device has such numbers.
  */
 is_packed: boolean, };
 

@@ -934,7 +934,7 @@ def weight_only():
     library.impl("_convert_weight_to_int4pack", int4_words, "CPU")
     library.impl("_weight_int4pack_mm", int4_product, "CPU")
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
-        for m, n, k in ((1, 32, 64), (3, 8, 32), (5, 64, 96), (17, 48, 320), (2, 7, 9), (0, 8, 32), (2, 0, 32), (4, 33, 300)):
+        for m, n, k in ((1, 32, 64), (3, 8, 32), (5, 64, 96), (17, 48, 320), (2, 7, 9), (0, 8, 32), (2, 0, 32), (2, 3, 0), (4, 33, 300)):
             x, w = torch.randn(m, k).to(dtype), torch.randint(-128, 128, (n, k), dtype=torch.int8)
             # Of bfloat16, PyTorch's kernel reads beyond other sizes than these.
             if dtype != torch.bfloat16 or n % 16 == 0 and k % 32 == 0 and m * n > 0:
@@ -945,6 +945,10 @@ def weight_only():
             case("_convert_weight_to_int4pack.default", w, tiles)
             numbers = torch.stack([torch.rand(k // group, n) * 0.1, torch.randn(k // group, n) * 0.1], -1).to(dtype)
             case("_weight_int4pack_mm.default", torch.randn(m, k).to(dtype), int4_words(w, tiles), group, numbers)
+    x, w = torch.randn(2, 32), torch.zeros(16, 32, dtype=torch.int8)
+    for args in ((x[0], w, torch.ones(16)), (x.double(), w, torch.ones(16)), (x, w.to(torch.int16), torch.ones(16)), (x, w[0], torch.ones(16)), (x, w[:, :31], torch.ones(16)),
+                 (x, w, torch.ones(15)), (x, w, torch.ones(16, 1)), (x, w, torch.ones(16, dtype=torch.bfloat16))):
+        case("_weight_int8pack_mm.default", *args)
 
 
 for record in (complex_numbers, random, ctc, packed, names, special, made, linalg, matrices, gradients, equations, stretches, quantized, dtypes, dropout, polynomials, spectral, fourier, backward, mixed, weight_only):

@@ -26,26 +26,15 @@ pub(crate) fn packed(scope: Scope<'_>, op: &str, args: &[Operand]) -> Option<Wei
         let is_constant = of.iter().any(|dtype| is_weight(scope.plan, scope.uses, id, *dtype, None));
         is_constant.then(|| scope.plan.tensor(id).clone())
     };
-    let mut dequantization = Dequantization {
-        layout: IntegerLayout::Bytes,
-        group_size: 0,
-        zero_point: 0,
-        scale: 1.0,
-        scales: None,
-        zero_points: None,
-        shifts: None,
-        is_rounded: false,
-    };
-    let integers = match op {
+    let (integers, dequantization) = match op {
         "aten._weight_int8pack_mm.default" => {
             let (mut integers, mut scales) = (constant(1, &[DType::Int8])?, constant(2, &FLOATS)?);
             integers.sizes.reverse();
             integers.strides.reverse();
             scales.sizes.insert(0, SymInt::ONE);
             scales.strides.insert(0, SymInt::ZERO);
-            dequantization.scales = Some(Tensor::New(scales));
-            dequantization.group_size = usize::try_from(integers.sizes[0].as_int()?).ok()?;
-            integers
+            let n_rows = usize::try_from(integers.sizes[0].as_int()?).ok()?;
+            (integers, Dequantization::of_int8_columns(n_rows, Tensor::New(scales)))
         }
         "aten._weight_int4pack_mm.default" => {
             let (integers, numbers) = (constant(1, &[DType::Int32])?, constant(3, &FLOATS)?);
@@ -55,19 +44,21 @@ pub(crate) fn packed(scope: Scope<'_>, op: &str, args: &[Operand]) -> Option<Wei
                 offset: &numbers.offset + &numbers.strides[2] * at,
                 ..numbers.clone()
             };
-            dequantization.layout = IntegerLayout::Int4Tiles;
-            dequantization.zero_point = 8;
-            dequantization.scales = Some(Tensor::New(part(0)));
-            dequantization.shifts = Some(Tensor::New(part(1)));
-            dequantization.is_rounded = true;
-            dequantization.group_size = number(args.get(2)).filter(|it| *it >= 1.0)? as usize;
+            let group_size = number(args.get(2)).filter(|it| *it >= 1.0)? as usize;
             integers.known().filter(|it| it.is_row_major())?;
-            integers
+            let [scales, shifts] = [0, 1].map(|at| Tensor::New(part(at)));
+            (integers, Dequantization::of_int4_tiles(group_size, scales, shifts))
         }
         _ => return None,
     };
-    let sizes = dequantization.layout.columns(&integers.known()?.sizes)?;
-    (!sizes.contains(&0)).then_some(Weights { integers, sizes, dequantization, sources: Vec::new() })
+    let extent = integers.known()?;
+    let sizes = dequantization.layout.columns(&extent.sizes)?;
+    (!sizes.contains(&0) && extent.is_apart()).then_some(Weights {
+        integers,
+        sizes,
+        dequantization,
+        sources: Vec::new(),
+    })
 }
 
 /// What numbers are made of that are the columns `[K, N]` of a product, and are in the buffer of `numbers`.
@@ -87,8 +78,9 @@ pub(crate) fn spelled_out(scope: Scope<'_>, numbers: TensorId, columns: &TensorV
         return None;
     }
     let order = Order { k, n, is_along_columns };
-    let mut found = Found { scope, order, scale: 1.0, scales: None, zero_point: 0, zero_points: None };
-    let (mut seen, mut sources) = (numbers, Vec::new());
+    let mut found =
+        Found { scope, order, scale: 1.0, scales: None, zero_point: 0, zero_points: None, sources: Vec::new() };
+    let mut seen = numbers;
     // Factors are behind differences, and conversions anywhere.
     let mut is_shifted = false;
     while !are_integers(scope, seen) {
@@ -97,11 +89,16 @@ pub(crate) fn spelled_out(scope: Scope<'_>, numbers: TensorId, columns: &TensorV
         let n_elements = |it: &TensorView| it.known().map(|it| it.sizes.iter().product::<usize>());
         // The numbers may be seen in other sizes than they were made in, as long as they lie in one order.
         let is_whole = result.known()?.is_row_major() && n_elements(result)? == k * n;
-        let is_seen = sources.is_empty() || view.known()?.is_row_major() && n_elements(view)? == k * n;
+        let is_seen = found.sources.is_empty() || view.known()?.is_row_major() && n_elements(view)? == k * n;
         if !is_whole || !is_seen || view.dtype != result.dtype || view.offset != result.offset {
             return None;
         }
-        sources.push(at);
+        // Halves are rounded where the program rounds them, which is at the end; integers of eight bits are halves as they are.
+        let is_exact = is_conversion(op) && tensor(args.first()).is_some_and(|it| are_integers(scope, it));
+        if is_half(result.dtype) && result.dtype != columns.dtype && !is_exact {
+            return None;
+        }
+        found.sources.push(at);
         // Numbers become no integers again, and integers of eight bits no differences that wrap.
         let keeps = |from: TensorId| is_float(result.dtype) || !is_float(plan.tensor(from).dtype);
         let rest = if is_conversion(op) && holds_integers(result.dtype) {
@@ -122,7 +119,7 @@ pub(crate) fn spelled_out(scope: Scope<'_>, numbers: TensorId, columns: &TensorV
     }
     let integers = plan.tensor(seen);
     let extent = integers.known()?;
-    if sources.is_empty() || extent.sizes.iter().product::<usize>() != k * n {
+    if found.sources.is_empty() || extent.sizes.iter().product::<usize>() != k * n {
         return None;
     }
     let mut integers = integers.clone();
@@ -134,8 +131,12 @@ pub(crate) fn spelled_out(scope: Scope<'_>, numbers: TensorId, columns: &TensorV
     } else if is_along_columns || extent.sizes[..] != [k, n] {
         return None;
     }
-    // Halves are rounded where the program rounds them; between a difference and a factor they are not.
-    let is_rounded = columns.dtype != DType::Float32;
+    if !integers.known()?.is_apart() {
+        return None;
+    }
+    let sources = std::mem::take(&mut found.sources);
+    // Between a difference and a factor they are not rounded.
+    let is_rounded = is_half(columns.dtype);
     let dequantization = Dequantization { is_rounded, ..found.finish()? };
     Some(Weights { integers, sizes: [k, n], dequantization, sources })
 }
@@ -152,9 +153,12 @@ impl Weights {
         let scales = if is_product(first) { second } else { first };
         let is_factor = |it: &DType| is_weight(plan, uses, scales, *it, Some(&self.sizes[1..]));
         let is_like = plan.tensor(result).sizes == given.sizes && plan.tensor(result).dtype == given.dtype;
+        // Integers are halves as they are; what they are multiplied by is not rounded.
+        let is_exact = !self.dequantization.is_rounded || self.dequantization.scale == 1.0;
         if op != "aten.mul.Tensor"
             || !(is_product(first) || is_product(second))
             || !is_like
+            || !is_exact
             || self.dequantization.scales.is_some()
             || !FLOATS.iter().any(is_factor)
         {
@@ -165,6 +169,7 @@ impl Weights {
         view.sizes.insert(0, SymInt::from(n_groups as i64));
         view.strides.insert(0, SymInt::ZERO);
         self.dequantization.scales = Some(Tensor::New(view));
+        self.dequantization.is_rounded = false;
         Some((at, result))
     }
 }
@@ -189,6 +194,10 @@ fn are_integers(scope: Scope<'_>, id: TensorId) -> bool {
     [DType::Int8, DType::UInt8].iter().any(|it| is_weight(scope.plan, scope.uses, id, *it, None))
 }
 
+fn is_half(dtype: DType) -> bool {
+    matches!(dtype, DType::Float16 | DType::BFloat16)
+}
+
 fn is_float(dtype: DType) -> bool {
     FLOATS.contains(&dtype) || dtype == DType::Float64
 }
@@ -197,6 +206,9 @@ fn is_float(dtype: DType) -> bool {
 fn holds_integers(dtype: DType) -> bool {
     is_float(dtype) || matches!(dtype, DType::Int16 | DType::Int32 | DType::Int64)
 }
+
+/// The fewest rows of a column that are worth numbers of their own.
+const LEAST_GROUP: usize = 8;
 
 /// How the elements of columns lie: one column after the other, or one row after the other.
 #[derive(Clone, Copy)]
@@ -218,6 +230,10 @@ impl Order {
     fn grouped(self, view: &TensorView, sizes: &[SymInt]) -> Option<Grouped> {
         let extent = view.known()?;
         let lead = sizes.len().checked_sub(extent.sizes.len())?;
+        // One number for all lies alike in any order.
+        if extent.sizes.iter().all(|it| *it == 1) {
+            return Some(Grouped { view: view.clone(), group: self.k, strides: [0; 2] });
+        }
         let (inner, outer) = if self.is_along_columns { (self.k, self.n) } else { (self.n, self.k) };
         // The dimensions of the inner and of the outer part, the innermost first. One dimension may be of both.
         let (mut parts, mut left) = ([Vec::new(), Vec::new()], inner);
@@ -269,6 +285,8 @@ struct Found<'a> {
     scales: Option<Grouped>,
     zero_point: i32,
     zero_points: Option<Grouped>,
+    /// The steps that make the numbers.
+    sources: Vec<usize>,
 }
 
 impl Found<'_> {
@@ -298,30 +316,42 @@ impl Found<'_> {
         if args.get(2) != Some(&Operand::Int(1)) || self.zero_points.is_some() {
             return None;
         }
-        let dtypes = [&FLOATS[..], &[DType::Int8, DType::UInt8, DType::Int16, DType::Int32, DType::Int64]].concat();
+        // Of int16, differences of int16 wrap.
+        let narrow = [DType::Int8, DType::UInt8];
+        let dtypes = match result.dtype {
+            DType::Int16 => narrow.to_vec(),
+            _ => [&FLOATS[..], &narrow, &[DType::Int16, DType::Int32, DType::Int64]].concat(),
+        };
         self.zero_points = Some(self.numbers(tensor(args.get(1))?, &dtypes, result)?);
         Some(rest)
     }
 
-    /// Numbers of the program that broadcast to a result, or what they were converted from.
-    fn numbers(&self, id: TensorId, dtypes: &[DType], result: &TensorView) -> Option<Grouped> {
+    /// Numbers of the program that broadcast to a result, or what they were converted from without another number.
+    fn numbers(&mut self, id: TensorId, dtypes: &[DType], result: &TensorView) -> Option<Grouped> {
         let Scope { plan, uses, .. } = self.scope;
         let view = plan.tensor(id);
         if dtypes.iter().any(|it| is_weight(plan, uses, id, *it, None)) {
             return self.order.grouped(view, &result.sizes);
         }
-        let (_, op, args, made) = self.scope.maker(id)?;
-        let from = tensor(args.first()).filter(|_| is_conversion(op) && holds_integers(plan.tensor(made).dtype))?;
+        let (at, op, args, made) = self.scope.maker(id)?;
+        let from = tensor(args.first()).filter(|_| is_conversion(op))?;
         let is_weight = dtypes.iter().any(|it| is_weight(plan, uses, from, *it, None));
         let (own, made) = (plan.tensor(from), plan.tensor(made));
         let is_whole = made.known()?.is_row_major() && own.known()?.is_row_major() && own.sizes == made.sizes;
         let is_seen = view.known()?.is_row_major() && view.offset == made.offset;
         let n_elements = |it: &TensorView| it.known().map(|it| it.sizes.iter().product::<usize>());
-        if !is_weight || !is_whole || !is_seen || n_elements(view)? != n_elements(made)? {
+        let keeps = match made.dtype {
+            to if is_half(to) => matches!(own.dtype, DType::Int8 | DType::UInt8),
+            to if is_float(to) => true,
+            to => to.is_int() && own.dtype.is_int() && to.size() >= own.dtype.size() && to != DType::UInt8,
+        };
+        if !keeps || !is_weight || !is_whole || !is_seen || n_elements(view)? != n_elements(made)? {
             return None;
         }
         let view = TensorView { buffer: own.buffer, dtype: own.dtype, offset: own.offset.clone(), ..view.clone() };
-        self.order.grouped(&view, &result.sizes)
+        let numbers = self.order.grouped(&view, &result.sizes)?;
+        self.sources.push(at);
+        Some(numbers)
     }
 
     fn finish(self) -> Option<Dequantization<Tensor>> {
@@ -344,7 +374,9 @@ impl Found<'_> {
         };
         let (scales, zero_points) = (optional(scales)?, optional(zero_points)?);
         let layout = IntegerLayout::Bytes;
-        (scale.is_finite() && k % group_size == 0).then_some(Dequantization {
+        // The numbers of smaller groups take more memory than those of the weight in float32.
+        let is_worth = group_size >= LEAST_GROUP || group_size == k;
+        (scale.is_finite() && k % group_size == 0 && is_worth).then_some(Dequantization {
             layout,
             group_size,
             zero_point,

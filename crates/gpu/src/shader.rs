@@ -139,6 +139,8 @@ pub(crate) struct Shader {
     pub(crate) body: String,
     /// Whether subgroups of the device add up what their invocations have.
     pub(crate) has_subgroups: bool,
+    /// Whether the text has numbers of 16 bits.
+    pub(crate) has_halves: bool,
 }
 
 /// What begins the text of a module whose subgroups add up what they have, as WGSL asks for it. naga has the functions without it, and
@@ -203,6 +205,7 @@ impl Shader {
         }
         if view.is_half {
             let name = self.bind(view.buffer, true, Bound::Halves);
+            // The value is a number of 16 bits already: nothing is rounded.
             return format!("{name}[{at}] = f16({value});");
         }
         let name = self.bind(view.buffer, true, Bound::As(kind));
@@ -284,10 +287,7 @@ impl Shader {
         let [x, y, z] = workgroup;
         let has_subgroups = self.body.contains("subgroupAdd(");
         let subgroups = match has_subgroups {
-            true => {
-                ", @builtin(subgroup_invocation_id) lane_of_subgroup: u32, @builtin(subgroup_id) subgroup: u32, \
-                 @builtin(num_subgroups) n_subgroups: u32"
-            }
+            true => ", @builtin(subgroup_id) subgroup: u32, @builtin(num_subgroups) n_subgroups: u32",
             false => "",
         };
         _ = write!(
@@ -296,7 +296,8 @@ impl Shader {
              @builtin(local_invocation_id) local: vec3<u32>{subgroups}) {{\n{}}}\n",
             self.body
         );
-        let extensions = [(text.contains("f16"), "enable f16;\n"), (has_subgroups, ENABLE_SUBGROUPS)];
+        let has_halves = self.has_halves || self.bindings.iter().any(|it| it.1 == Bound::Halves);
+        let extensions = [(has_halves, "enable f16;\n"), (has_subgroups, ENABLE_SUBGROUPS)];
         for (_, extension) in extensions.into_iter().filter(|it| it.0) {
             text.insert_str(0, extension);
         }

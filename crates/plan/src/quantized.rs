@@ -211,6 +211,42 @@ impl IntegerLayout {
 }
 
 impl<T> Dequantization<T> {
+    /// Of `aten._weight_int8pack_mm`: columns of so many rows of int8, and their factors, `[1, N]`.
+    pub fn of_int8_columns(n_rows: usize, scales: T) -> Self {
+        Dequantization {
+            layout: IntegerLayout::Bytes,
+            group_size: n_rows.max(1),
+            zero_point: 0,
+            scale: 1.0,
+            scales: Some(scales),
+            zero_points: None,
+            shifts: None,
+            is_rounded: false,
+        }
+    }
+
+    /// Of `aten._weight_int4pack_mm`: integers of which 8 is zero, and the factors and addends of groups, `[K / group_size, N]`. Numbers are rounded, as CUDA's
+    /// kernel rounds them.
+    pub fn of_int4_tiles(group_size: usize, scales: T, shifts: T) -> Self {
+        Dequantization {
+            layout: IntegerLayout::Int4Tiles,
+            group_size,
+            zero_point: 8,
+            scale: 1.0,
+            scales: Some(scales),
+            zero_points: None,
+            shifts: Some(shifts),
+            is_rounded: true,
+        }
+    }
+
+    /// The sizes `[K, N]` of a right side whose integers have these sizes, where all else fits: groups, and the sizes of the other tensors.
+    pub fn columns<'a>(&'a self, integers: &[usize], sizes: impl Fn(&'a T) -> &'a [usize]) -> Option<[usize; 2]> {
+        let [k, n] = self.layout.columns(integers)?;
+        let n_groups = k.checked_div(self.group_size).filter(|_| k % self.group_size == 0)?;
+        self.tensors().all(|it| *sizes(it) == [n_groups, n]).then_some([k, n])
+    }
+
     /// The tensors that it reads beside the integers, in the order of the fields.
     pub fn tensors(&self) -> impl Iterator<Item = &T> {
         self.scales.iter().chain(&self.zero_points).chain(&self.shifts)

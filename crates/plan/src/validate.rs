@@ -315,7 +315,9 @@ impl Plan {
     fn check_dequantization(&self, integers: TensorId, it: &Dequantization<TensorId>) -> Result<[usize; 2]> {
         let view = self.tensor(integers);
         let columns = view.known().filter(|extent| {
-            it.layout.is_of(view.dtype) && (it.layout == IntegerLayout::Bytes || extent.is_row_major())
+            let is_placed = it.layout == IntegerLayout::Bytes || extent.is_row_major();
+            // As many as there is memory for.
+            it.layout.is_of(view.dtype) && is_placed && extent.is_apart()
         });
         let columns = columns.and_then(|extent| it.layout.columns(&extent.sizes));
         let what = || invalid(format!("%{} has no integers that lie as {:?}", integers.0, it.layout));

@@ -268,10 +268,11 @@ async function open(): Promise<Gpu> {
   }
 }
 
-/** Whether the shader language of the host has a feature, which no device tells. */
+/** Whether the shader language of the host has a feature, which no device tells: where there are two hosts, both. */
 function hasLanguageFeature(name: string): boolean {
   const { navigator } = globalThis as { readonly navigator?: { readonly gpu?: GPU } };
-  return (navigator?.gpu ?? loadedGpu)?.wgslLanguageFeatures?.has(name) === true;
+  const hosts = [navigator?.gpu, loadedGpu].filter((it) => it !== undefined);
+  return hosts.length > 0 && hosts.every((it) => it.wgslLanguageFeatures?.has(name) === true);
 }
 
 /** WebGPU of the host: a browser's, a worker's, or that of the package `webgpu`, where it is installed. */

@@ -8,7 +8,7 @@ use crate::gemm::blocked::{BlockedGemm, Epilogue as _, LhsRows, PackedRhs};
 use crate::gemm::narrow::{NarrowColumns, NarrowRhs};
 use crate::gemm::output_view::OutputView;
 use crate::gemm::quantized::{Affine, QuantizedRhs};
-use crate::gemm::{Extent, MatrixView};
+use crate::gemm::{Extent, MatrixView, Start};
 use crate::numeric::dense::{self, Dense};
 use crate::numeric::isa::Level;
 use crate::numeric::map::{cast, convert_all};
@@ -56,10 +56,10 @@ impl<S: Element> NarrowProduct<NarrowRhs<S>> {
     /// A product in float16 or bfloat16.
     ///
     /// # Errors
-    /// `NotImplemented` where a factor for each column follows, or there are no terms; `OutOfMemory`.
+    /// `NotImplemented` where a factor for each column follows; `OutOfMemory`.
     pub(super) fn new(step: &Product<Tensor>) -> Result<Self> {
         let (rhs, [k, n]) = (&step.rhs, [step.rhs.sizes()[0], step.rhs.sizes()[1]]);
-        check_narrow(step, k)?;
+        check_narrow(step)?;
         let read = rhs.storage().read();
         let (data, [row, col]) = (read.elements::<S>(), [rhs.strides()[0], rhs.strides()[1]]);
         let data = if n == 0 { data } else { &data[rhs.offset()..] };
@@ -76,7 +76,7 @@ impl NarrowProduct<QuantizedRhs> {
     pub(super) fn dequantizing(step: &DequantizedProduct<Tensor>, level: Level) -> Result<Self> {
         let (rhs, it) = (&step.product.rhs, &step.dequantization);
         let Some([k, n]) = it.layout.columns(rhs.sizes()) else { unreachable!("{SAME}") };
-        check_narrow(&step.product, k)?;
+        check_narrow(&step.product)?;
         let numbers = |it: &Option<Tensor>| {
             let Some(it) = it else { return Ok(None) };
             cast(it, DType::Float32)?.to_vec::<f32>().map(Some)
@@ -118,10 +118,19 @@ impl NarrowProduct<QuantizedRhs> {
 }
 
 /// Refuses what narrow products cannot do.
-fn check_narrow(step: &Product<Tensor>, n_terms: usize) -> Result<()> {
-    match step.epilogue.norm.is_some() || n_terms == 0 {
-        true => Err(Diagnostic::unsupported_dtype(step.rhs.dtype(), "a product of no terms, or with a normalisation")),
+fn check_narrow(step: &Product<Tensor>) -> Result<()> {
+    match step.epilogue.norm.is_some() {
+        true => Err(Diagnostic::unsupported_dtype(step.rhs.dtype(), "a product with a normalisation")),
         false => Ok(()),
+    }
+}
+
+/// Writes `n` columns of sums of nothing, from `channel` on of the channels of `out`, with what follows.
+fn write_nothing(n: usize, channel: usize, start: Start<'_, f32>, tail: Tail<'_>, out: &mut [f32]) {
+    for (i, row) in out.chunks_exact_mut(tail.n_channels()).enumerate() {
+        let row = &mut row[channel..][..n];
+        row.iter_mut().enumerate().for_each(|(j, it)| [*it] = tail.apply(i, j, [start.of(i, j, 0.0)]));
+        tail.finish(row.into());
     }
 }
 
@@ -143,7 +152,13 @@ impl<C: NarrowColumns> NarrowProduct<C> {
             convert_all(&lhs.read::<S>(), rows);
             residual.iter().for_each(|it| convert_all(&it.read::<S>(), before));
             let before = residual.is_some().then_some(&*before);
-            BlockedGemm {
+            if k == 0 {
+                let tail = Tail::new(before, n, step.epilogue.activation);
+                write_nothing(n, 0, self.folded.start(0), tail, out);
+                dense::fill::<S, _>(&step.result, |to| convert_all(out, to));
+                return Ok(());
+            }
+            C::run(&BlockedGemm {
                 level: self.rhs.level(),
                 size: Extent { m, n, k },
                 target: OutputView::new(out, [m, n], [n, 1]),
@@ -151,8 +166,7 @@ impl<C: NarrowColumns> NarrowProduct<C> {
                 rhs: &self.rhs,
                 start: self.folded.start(0),
                 epilogue: Tail::new(before, n, step.epilogue.activation),
-            }
-            .run_narrow();
+            });
             dense::fill::<S, _>(&step.result, |to| convert_all(out, to));
             Ok(())
         })
@@ -195,11 +209,7 @@ impl Packed {
             (Extent { m: n_rows, n: self.n, k: self.k }, tail.from(0, channel), folded.start(channel));
         let n_channels = tail.n_channels();
         if self.k == 0 {
-            for (i, row) in out.chunks_exact_mut(n_channels).enumerate() {
-                let row = &mut row[channel..][..self.n];
-                row.iter_mut().enumerate().for_each(|(j, it)| [*it] = tail.apply(i, j, [start.of(i, j, 0.0)]));
-                tail.finish(row.into());
-            }
+            write_nothing(self.n, channel, start, tail, out);
             return;
         }
         let target = OutputView::new(&mut out[channel..], [n_rows, self.n], [n_channels, 1]);

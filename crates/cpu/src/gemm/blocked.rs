@@ -337,6 +337,25 @@ impl<T: GemmElement, L: LhsRows<T>, C: Sync, E: Epilogue<T>> BlockedGemm<'_, T, 
     }
 }
 
+impl<L: LhsRows<f32>, C: Sync, E: Epilogue<f32>> BlockedGemm<'_, f32, L, C, E> {
+    /// Writes complete sums of row `i`, of columns that begin a panel, with what follows them.
+    pub(super) fn finish_row(&self, i: usize, cols: Range<usize>, sums: &[f32]) {
+        // What a row of a single one gives is the panel itself.
+        self.level.run(Multiply {
+            #[cfg(target_family = "wasm")]
+            relaxed: None,
+            target: &self.target,
+            lhs: MatrixView { data: &[1.0], row: 0, col: 1 },
+            start: self.start,
+            epilogue: Some(&self.epilogue),
+            rows: i..i + 1,
+            cols,
+            depth: 0..1,
+            panels: Panels::new(1, sums),
+        });
+    }
+}
+
 /// Panels of some columns of the right side, one after the other.
 #[derive(Clone, Copy)]
 pub(super) struct Panels<'a, T> {

@@ -20,7 +20,7 @@ const TURNED: usize = 16;
 
 /// The right side of products, laid out in panels of some rows of some columns, as wide and as deep as those of
 /// [`PackedRhs`](crate::gemm::blocked::PackedRhs).
-pub(crate) trait NarrowColumns: Sync {
+pub(crate) trait NarrowColumns: Sync + Sized {
     /// The instructions that it is laid out for.
     fn level(&self) -> Level;
 
@@ -32,6 +32,11 @@ pub(crate) trait NarrowColumns: Sync {
 
     /// Asks for the panel of these rows from the column `first` on.
     fn prefetch(&self, rows: Range<usize>, first: usize);
+
+    /// Computes a product with it.
+    fn run<E: Epilogue<f32>>(gemm: &BlockedGemm<'_, f32, MatrixView<'_, f32>, Self, E>) {
+        gemm.run_narrow();
+    }
 }
 
 /// The right side of products, laid out as [`PackedRhs`](crate::gemm::blocked::PackedRhs) lays it out, in its own dtype.
@@ -99,7 +104,7 @@ impl<L: LhsRows<f32>, C: NarrowColumns, E: Epilogue<f32>> BlockedGemm<'_, f32, L
     ///
     /// # Panics
     /// When the right side has other rows or columns.
-    pub(crate) fn run_narrow(&self) {
+    pub(super) fn run_narrow(&self) {
         assert!(self.lhs.has(self.size.m, self.size.k), "the left side lies in rows");
         let is_alike = [self.size.n, self.size.k] == self.rhs.sizes() && self.level == self.rhs.level();
         assert!(is_alike, "the right side is laid out for this");

@@ -1,15 +1,21 @@
 //! Products in float32 whose right side are integers with a scale, in eight bits or in four: a panel at a time becomes numbers in the
 //! first-level cache.
 
-use crate::gemm::GemmElement;
-use crate::gemm::blocked::{block_depth, panel_width, with_tile};
+use crate::gemm::blocked::{BlockedGemm, Epilogue, LhsRows, block_depth, panel_width, with_tile};
 use crate::gemm::narrow::NarrowColumns;
+use crate::gemm::{GemmElement, MatrixView};
 use crate::numeric::isa::{Isa, Level, Work, prefetch_to_second_level};
 use crate::numeric::map::convert_all;
 use crate::numeric::parallel;
+use std::array::from_fn;
 use std::ops::Range;
+use std::sync::atomic::AtomicI32;
+use std::sync::atomic::Ordering::Relaxed;
 use tracefx_core::allocate::filled;
 use tracefx_core::{DType, Element, Result, bf16, f16};
+
+/// The most columns of a panel.
+const WIDEST: usize = 32;
 
 /// What an integer `q` stands for: `(q - zero) * scale + shift`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,11 +61,18 @@ impl QuantizedRhs {
     ) -> Result<Self> {
         let width = panel_width::<f32>(level);
         let (n_cols, n_groups) = (n.next_multiple_of(width), k.div_ceil(group_size));
-        let all = (0..n).flat_map(|col| (0..k).map(move |row| (row, col)));
-        let (least, most) = all.fold((i32::MAX, i32::MIN), |(least, most), (row, col)| {
-            let it = integer(row, col);
-            (least.min(it), most.max(it))
+        let (least, most) = (AtomicI32::new(i32::MAX), AtomicI32::new(i32::MIN));
+        parallel::for_each(n.div_ceil(width), |at| {
+            let columns = at * width..n.min((at + 1) * width);
+            let all = columns.flat_map(|col| (0..k).map(move |row| (row, col)));
+            let (own_least, own_most) = all.fold((i32::MAX, i32::MIN), |(least, most), (row, col)| {
+                let it = integer(row, col);
+                (least.min(it), most.max(it))
+            });
+            least.fetch_min(own_least, Relaxed);
+            most.fetch_max(own_most, Relaxed);
         });
+        let (least, most) = (least.into_inner(), most.into_inner());
         let is_narrow = least <= most && most - least < 16;
         // What is subtracted so that they fit.
         let offset = match is_narrow {
@@ -91,7 +104,7 @@ impl QuantizedRhs {
             });
             Integers::Bytes(bytes)
         };
-        let mut numbers = filled(0.0, n_cols * n_groups * 3)?;
+        let mut numbers = filled(0.0, n_cols.saturating_mul(n_groups).saturating_mul(3))?;
         for (at, numbers) in numbers.chunks_exact_mut(3 * width).enumerate() {
             let (first, group) = (at / n_groups * width, at % n_groups);
             for col in first..n.min(first + width) {
@@ -138,7 +151,7 @@ struct Panels {
 impl Panels {
     /// The bytes of all panels, with so many rows in a byte. Only the last block may have an odd number of rows.
     fn room(self, per_byte: usize) -> usize {
-        self.n_cols * self.k.div_ceil(per_byte)
+        self.n_cols.saturating_mul(self.k.div_ceil(per_byte))
     }
 
     /// Visits the panels of a block whose first element is the one at `at`: its rows, its first column and its bytes.
@@ -180,6 +193,10 @@ impl NarrowColumns for QuantizedRhs {
     fn prefetch(&self, rows: Range<usize>, first: usize) {
         prefetch_to_second_level(self.panel(&rows, first));
     }
+
+    fn run<E: Epilogue<f32>>(gemm: &BlockedGemm<'_, f32, MatrixView<'_, f32>, Self, E>) {
+        gemm.run_quantized();
+    }
 }
 
 /// Rounds numbers to those of another dtype.
@@ -190,6 +207,211 @@ fn round<S: Element>(numbers: &mut [f32]) {
         convert_all(numbers, narrow);
         convert_all(narrow, numbers);
     }
+}
+
+/// Fewer rows than these are multiplied with the integers themselves: what a panel of numbers costs is not shared by enough of them.
+const FEW: usize = 4;
+
+impl<E: Epilogue<f32>> BlockedGemm<'_, f32, MatrixView<'_, f32>, QuantizedRhs, E> {
+    /// As [`BlockedGemm::run_packed`].
+    ///
+    /// # Panics
+    /// When the right side has other rows or columns.
+    fn run_quantized(&self) {
+        let m = self.size.m;
+        if m > FEW || self.rhs.rounding.is_some() {
+            return self.run_narrow();
+        }
+        assert!(self.lhs.has(m, self.size.k), "the left side lies in rows");
+        let is_alike = [self.size.n, self.size.k] == self.rhs.sizes() && self.level == self.rhs.level;
+        assert!(is_alike, "the right side is laid out for this");
+        self.share(&|rows, cols| match rows.len() {
+            1 => self.few_rows::<1>(rows.start, cols),
+            2 => self.few_rows::<2>(rows.start, cols),
+            3 => self.few_rows::<3>(rows.start, cols),
+            FEW => self.few_rows::<FEW>(rows.start, cols),
+            n => unreachable!("{n} rows are not few"),
+        });
+    }
+
+    /// `M` rows from `top` on with some columns, which begin a panel.
+    fn few_rows<const M: usize>(&self, top: usize, cols: Range<usize>) {
+        let width = panel_width::<f32>(self.level);
+        let rows: [&[f32]; M] = from_fn(|it| &self.lhs.data[(top + it) * self.lhs.row..][..self.size.k]);
+        let mut sums = [0.0; FEW * WIDEST];
+        for first in cols.clone().step_by(width) {
+            self.level.run(Dots { rhs: self.rhs, rows, first, sums: &mut sums[..M * width] });
+            for (at, sums) in sums[..M * width].chunks_exact(width).enumerate() {
+                self.finish_row(top + at, first..cols.end.min(first + width), sums);
+            }
+        }
+    }
+}
+
+/// Adds up the products of a few rows with the columns of a panel: `sums[i * width + j]`.
+struct Dots<'a, const M: usize> {
+    rhs: &'a QuantizedRhs,
+    rows: [&'a [f32]; M],
+    first: usize,
+    sums: &'a mut [f32],
+}
+
+impl<const M: usize> Work for Dots<'_, M> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        with_tile!(I, f32, |_M, N, _H| self.dots::<I, N>());
+    }
+}
+
+impl<const M: usize> Dots<'_, M> {
+    #[inline(always)]
+    fn dots<I: Isa, const N: usize>(self) {
+        let Dots { rhs, rows, first, sums: to } = self;
+        let n_groups = rhs.k.div_ceil(rhs.group_size);
+        let numbers = &rhs.numbers.as_chunks::<N>().0[first / N * n_groups * 3..];
+        let mut totals = [[0.0; N]; M];
+        for block in (0..rhs.k).step_by(block_depth::<f32>()) {
+            let block = block..rhs.k.min(block + block_depth::<f32>());
+            let bytes = rhs.panel(&block, first).as_chunks::<N>().0;
+            let mut at = block.start;
+            while at < block.end {
+                let group = at / rhs.group_size;
+                let end = block.end.min((group + 1) * rhs.group_size);
+                let [zeros, scales, shifts] = [0, 1, 2].map(|it| &numbers[group * 3 + it]);
+                let own = rows.map(|it| &it[at..end]);
+                let sums = match &rhs.integers {
+                    Integers::Bytes(_) => bytes_sums::<I, M, N>(own, &bytes[at - block.start..], zeros),
+                    Integers::Nibbles(_) => nibble_sums::<I, M, N>(own, bytes, at - block.start, zeros),
+                };
+                for i in 0..M {
+                    let all = own[i].iter().sum::<f32>();
+                    for j in 0..N {
+                        let total = mul_add::<I>(sums[i][j], scales[j], totals[i][j]);
+                        totals[i][j] = mul_add::<I>(all, shifts[j], total);
+                    }
+                }
+                at = end;
+            }
+        }
+        to.as_chunks_mut::<N>().0.iter_mut().zip(&totals).for_each(|(to, from)| *to = *from);
+    }
+}
+
+/// `a * b + c`, with the fewest roundings that the instructions have.
+#[inline(always)]
+fn mul_add<I: Isa>(a: f32, b: f32, c: f32) -> f32 {
+    GemmElement::mul_add::<I>(a, b, c)
+}
+
+/// Sums of products of `M` rows with `N` columns: two of each, so that none waits for the other, where the registers hold them.
+struct Sums<const M: usize, const N: usize>([[[f32; N]; M]; 2]);
+
+impl<const M: usize, const N: usize> Sums<M, N> {
+    #[inline(always)]
+    fn new() -> Self {
+        Sums([[[0.0; N]; M]; 2])
+    }
+
+    /// Adds the products of the elements of a row of integers, seen from what is zero, with those of the left side: to the first or the second of the sums.
+    #[inline(always)]
+    fn add<I: Isa, const SECOND: bool>(&mut self, rows: &[&[f32]; M], at: usize, integers: [f32; N], zeros: &[f32; N]) {
+        let sums = &mut self.0[usize::from(SECOND && M <= 2)];
+        for i in 0..M {
+            let factor = rows[i][at];
+            for j in 0..N {
+                sums[i][j] = mul_add::<I>(factor, integers[j] - zeros[j], sums[i][j]);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn all(self) -> [[f32; N]; M] {
+        let [mut sums, second] = self.0;
+        for i in 0..M {
+            for j in 0..N {
+                sums[i][j] += second[i][j];
+            }
+        }
+        sums
+    }
+}
+
+#[inline(always)]
+fn bytes_sums<I: Isa, const M: usize, const N: usize>(
+    rows: [&[f32]; M],
+    bytes: &[[u8; N]],
+    zeros: &[f32; N],
+) -> [[f32; N]; M] {
+    let n = rows[0].len();
+    let (rows, bytes) = (rows.map(|it| &it[..n]), &bytes[..n]);
+    let mut sums = Sums::new();
+    for at in (0..n / 2).map(|it| 2 * it) {
+        sums.add::<I, false>(&rows, at, signed(&bytes[at]), zeros);
+        sums.add::<I, true>(&rows, at + 1, signed(&bytes[at + 1]), zeros);
+    }
+    if n % 2 == 1 {
+        sums.add::<I, false>(&rows, n - 1, signed(&bytes[n - 1]), zeros);
+    }
+    sums.all()
+}
+
+/// As [`bytes_sums`], of the rows from `first` on of integers in four bits, two of which are in each of `bytes`.
+#[inline(always)]
+fn nibble_sums<I: Isa, const M: usize, const N: usize>(
+    rows: [&[f32]; M],
+    bytes: &[[u8; N]],
+    first: usize,
+    zeros: &[f32; N],
+) -> [[f32; N]; M] {
+    let n = rows[0].len();
+    let rows = rows.map(|it| &it[..n]);
+    let mut sums = Sums::new();
+    let mut at = first % 2;
+    if at == 1 {
+        sums.add::<I, true>(&rows, 0, upper(&bytes[first / 2]), zeros);
+    }
+    while at + 1 < n {
+        let both = &bytes[(first + at) / 2];
+        sums.add::<I, false>(&rows, at, lower(both), zeros);
+        sums.add::<I, true>(&rows, at + 1, upper(both), zeros);
+        at += 2;
+    }
+    if at < n {
+        sums.add::<I, false>(&rows, at, lower(&bytes[(first + at) / 2]), zeros);
+    }
+    sums.all()
+}
+
+/// The numbers of integers of eight bits.
+#[inline(always)]
+fn signed<const N: usize>(bytes: &[u8; N]) -> [f32; N] {
+    let mut numbers = [0.0; N];
+    for at in 0..N {
+        numbers[at] = f32::from(bytes[at] as i8);
+    }
+    numbers
+}
+
+/// The numbers of the first integers of bytes of two.
+#[inline(always)]
+fn lower<const N: usize>(bytes: &[u8; N]) -> [f32; N] {
+    let mut numbers = [0.0; N];
+    for at in 0..N {
+        numbers[at] = f32::from(bytes[at] & 15);
+    }
+    numbers
+}
+
+/// The numbers of the second ones.
+#[inline(always)]
+fn upper<const N: usize>(bytes: &[u8; N]) -> [f32; N] {
+    let mut numbers = [0.0; N];
+    for at in 0..N {
+        numbers[at] = f32::from(bytes[at] >> 4);
+    }
+    numbers
 }
 
 /// Makes numbers of a panel of integers.
@@ -223,21 +445,22 @@ impl Widen<'_> {
             let end = rows.len().min((group + 1) * rhs.group_size - rows.start);
             let [zeros, scales, shifts] = [0, 1, 2].map(|it| numbers[group * 3 + it]);
             let (own, rest) = panel.split_at_mut(end - at);
-            let number =
-                |integer: f32, col: usize| GemmElement::mul_add::<I>(integer - zeros[col], scales[col], shifts[col]);
+            let number = |integer: f32, col: usize| mul_add::<I>(integer - zeros[col], scales[col], shifts[col]);
             match &rhs.integers {
                 Integers::Bytes(_) => {
                     for (to, from) in own.iter_mut().zip(&bytes[at..]) {
+                        let integers = signed(from);
                         for col in 0..N {
-                            to[col] = number(f32::from(from[col] as i8), col);
+                            to[col] = number(integers[col], col);
                         }
                     }
                 }
                 Integers::Nibbles(_) => {
                     for (row, to) in (at..end).zip(own) {
-                        let (from, shift) = (&bytes[row / 2], row % 2 * 4);
+                        let both = &bytes[row / 2];
+                        let integers = if row % 2 == 0 { lower(both) } else { upper(both) };
                         for col in 0..N {
-                            to[col] = number(f32::from(from[col] >> shift & 15), col);
+                            to[col] = number(integers[col], col);
                         }
                     }
                 }

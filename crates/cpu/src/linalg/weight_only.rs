@@ -3,7 +3,7 @@
 use crate::fused;
 use crate::numeric::dense;
 use tracefx_core::{Result, Tensor};
-use tracefx_exec::{Kernel, Prepared};
+use tracefx_exec::{Kernel, Prepared, assign};
 use tracefx_ops::Args;
 use tracefx_plan::{Dequantization, DequantizedProduct, Epilogue, Int4Tiles, IntegerLayout, Product};
 
@@ -12,9 +12,10 @@ pub(super) const KERNELS: &[(&str, Kernel)] = &[
     (
         "aten._weight_int8pack_mm.default",
         Kernel::Prepare {
-            fill: |args, out| int8(args, &out[0]).and_then(|it| fused::dequantized_product(&it)),
-            prepare: |args, is_constant| {
-                if [1, 2].into_iter().all(is_constant) { prepare(args, int8) } else { Ok(None) }
+            fill: int8_product,
+            prepare: |args, is_constant| match args.tensor(1)?.numel() > 0 && [1, 2].into_iter().all(is_constant) {
+                true => prepare(args, int8),
+                false => Ok(None),
             },
         },
     ),
@@ -30,43 +31,41 @@ pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten._convert_weight_to_int4pack.default", Kernel::Fill(int4_pack)),
 ];
 
+/// Products of no terms are zero, and have no groups.
+fn int8_product(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+    match args.tensor(1)?.sizes() {
+        [_, 0] => assign(&out[0], &Tensor::zeros(out[0].dtype(), out[0].sizes())?),
+        _ => fused::dequantized_product(&int8(args, &out[0])?),
+    }
+}
+
 /// What an operator computes.
 type Step = fn(&Args<'_, Tensor>, &Tensor) -> Result<DequantizedProduct<Tensor>>;
 
 fn int8(args: &Args<'_, Tensor>, out: &Tensor) -> Result<DequantizedProduct<Tensor>> {
     let (mat2, scales) = (args.tensor(1)?, args.tensor(2)?);
+    if mat2.rank() != 2 || scales.rank() != 1 {
+        return Err(args.bad_shape(FIT));
+    }
     let scales = scales.as_strided(&[1, scales.numel()], &[0, scales.strides()[0]], scales.offset())?;
-    let dequantization = Dequantization {
-        layout: IntegerLayout::Bytes,
-        group_size: mat2.sizes()[1].max(1),
-        zero_point: 0,
-        scale: 1.0,
-        scales: Some(scales),
-        zero_points: None,
-        shifts: None,
-        is_rounded: false,
-    };
-    step(args, mat2.permuted(&[1, 0]), dequantization, out)
+    step(args, mat2.permuted(&[1, 0]), Dequantization::of_int8_columns(mat2.sizes()[1], scales), out)
 }
 
 fn int4(args: &Args<'_, Tensor>, out: &Tensor) -> Result<DequantizedProduct<Tensor>> {
-    let (mat2, numbers) = (args.tensor(1)?.contiguous()?, args.tensor(3)?);
+    let (mat2, group, numbers) = (args.tensor(1)?.contiguous()?, args.int(2)?, args.tensor(3)?);
+    if numbers.rank() != 3 || numbers.sizes()[2] != 2 {
+        return Err(args.bad_shape(FIT));
+    }
     let part = |at: usize| {
         let (sizes, strides) = (&numbers.sizes()[..2], &numbers.strides()[..2]);
         numbers.as_strided(sizes, strides, numbers.offset() + at * numbers.strides()[2])
     };
-    let dequantization = Dequantization {
-        layout: IntegerLayout::Int4Tiles,
-        group_size: usize::try_from(args.int(2)?).unwrap_or(1),
-        zero_point: 8,
-        scale: 1.0,
-        scales: Some(part(0)?),
-        zero_points: None,
-        shifts: Some(part(1)?),
-        is_rounded: true,
-    };
-    step(args, mat2, dequantization, out)
+    let group = usize::try_from(group).map_err(|_| args.bad_shape(FIT))?;
+    step(args, mat2, Dequantization::of_int4_tiles(group, part(0)?, part(1)?), out)
 }
+
+/// What the shape rule has seen, where it was asked: a plan of a file has calls that it was not.
+const FIT: &str = "the sizes of the weight, its scales and the rows do not fit";
 
 fn step(
     args: &Args<'_, Tensor>,
@@ -74,24 +73,33 @@ fn step(
     dequantization: Dequantization<Tensor>,
     out: &Tensor,
 ) -> Result<DequantizedProduct<Tensor>> {
-    let product = Product { lhs: args.tensor(0)?.clone(), rhs, epilogue: Epilogue::none(), result: out.clone() };
+    let lhs = args.tensor(0)?.clone();
+    let columns = dequantization.columns(rhs.sizes(), Tensor::sizes);
+    let fits = columns.is_some_and(|[k, n]| {
+        let is_of = dequantization.layout.is_of(rhs.dtype());
+        is_of && lhs.rank() == 2 && lhs.sizes()[1] == k && *out.sizes() == [lhs.sizes()[0], n]
+    });
+    if !fits {
+        return Err(args.bad_shape(FIT));
+    }
+    let product = Product { lhs, rhs, epilogue: Epilogue::none(), result: out.clone() };
     Ok(DequantizedProduct { product, dequantization })
 }
 
 fn prepare(args: &Args<'_, Tensor>, of: Step) -> Result<Option<Box<Prepared>>> {
+    let (lhs, columns) = (args.tensor(0)?, args.tensor(1)?);
+    let (Some(&m), Some(&n)) = (lhs.sizes().first(), columns.sizes().first()) else { return Ok(None) };
+    let n = if columns.rank() == 4 { n * 8 } else { n };
     // What is laid out is of the weight alone.
-    let m = args.tensor(0)?.sizes()[0];
-    let columns = args.tensor(1)?;
-    let n = if columns.rank() == 4 { columns.sizes()[0] * 8 } else { columns.sizes()[0] };
-    let out = Tensor::unfilled(args.tensor(0)?.dtype(), &[m, n])?;
-    let run = fused::prepared_dequantized_product(&of(args, &out)?)?;
+    let run = fused::prepared_dequantized_product(&of(args, &Tensor::unfilled(lhs.dtype(), &[m, n])?)?)?;
     Ok(Some(Box::new(move |args, out| run(&of(args, &out[0])?.product))))
 }
 
 fn int4_pack(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let bytes = args.tensor(0)?.to_vec::<u8>()?;
-    let n_bytes = args.tensor(0)?.sizes()[1];
-    let Some(tiles) = Int4Tiles::of(out[0].sizes()) else { unreachable!("the shape rule gives tiles") };
+    let &[n, n_bytes] = args.tensor(0)?.sizes() else { return Err(args.bad_shape(FIT)) };
+    let is_of = IntegerLayout::Int4Tiles.columns(out[0].sizes()) == Some([2 * n_bytes, n]);
+    let Some(tiles) = Int4Tiles::of(out[0].sizes()).filter(|_| is_of) else { return Err(args.bad_shape(FIT)) };
     dense::fill::<i32, _>(&out[0], |words| {
         words.fill(0);
         for (at, pair) in bytes.iter().enumerate() {

@@ -224,6 +224,7 @@ fn tiles(cx: &mut Lowering<'_>, sizes: Sizes, access: Access<'_>) -> Lowered {
     let left = side("left", "y", "top", m, rows, is_along_terms[0]);
     let right = side("right", "x", "start", n, columns, is_along_terms[1]);
     let mut shader = cx.shader();
+    shader.has_halves = are_halves;
     for it in [&left, &right] {
         _ = writeln!(
             shader.globals,

@@ -19,7 +19,7 @@ pub(super) fn summed(shader: &mut Shader, part: &str, register: &str, size: u32)
     }
     let (shared, result) = (shared(shader, part, register, size), format!("all_{part}"));
     shader.line(format!("let own_{part} = subgroupAdd({part});"));
-    shader.line(format!("if (lane_of_subgroup == 0u) {{ {shared}[subgroup] = own_{part}; }}"));
+    shader.line(format!("if (subgroupBroadcastFirst(local.x) == local.x) {{ {shared}[subgroup] = own_{part}; }}"));
     shader.line("workgroupBarrier();");
     shader.line(format!("var {result} = {shared}[0];"));
     shader.line(format!("for (var at = 1u; at < min(n_subgroups, {size}u); at++) {{ {result} += {shared}[at]; }}"));

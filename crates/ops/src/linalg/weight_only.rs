@@ -11,7 +11,8 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::_weight_int8pack_mm(Tensor self, Tensor mat2, Tensor scales) -> Tensor", int8_product)
         .no_gradient()
         .doc("The product of a matrix and the transpose of int8 rows, each with a scale: `self @ (mat2 * scales[:, None]).T`.")
-        .tolerance(Tol::Default),
+        // Integers are a hundred times what their sums come to; PyTorch's own test takes a mean error of 1e-3.
+        .tolerance(Tol::Scaled(10.0)),
     OpDef::new(
         "aten::_weight_int4pack_mm(Tensor self, Tensor mat2, int qGroupSize, Tensor qScaleAndZeros) -> Tensor",
         int4_product,
