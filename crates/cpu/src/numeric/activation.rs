@@ -18,9 +18,7 @@ pub(crate) trait Activation: Elementary + Arithmetic + Real {
     fn silu<R: Rounding>(self) -> Self;
     fn hard_sigmoid(self) -> Self;
     fn hard_swish(self) -> Self;
-    /// By the error function.
-    fn gelu<R: Rounding>(self) -> Self;
-    /// By the approximation with the hyperbolic tangent.
+    /// GELU by the approximation with the hyperbolic tangent.
     fn gelu_tanh<R: Rounding>(self) -> Self;
 }
 
@@ -45,11 +43,6 @@ macro_rules! activation {
             #[inline(always)]
             fn hard_swish(self) -> Self {
                 self * (self + 3.0).clamped(0.0, 6.0) / 6.0
-            }
-
-            #[inline(always)]
-            fn gelu<R: Rounding>(self) -> Self {
-                0.5 * self * (1.0 + Elementary::erf::<R>(self * FRAC_1_SQRT_2 as $ty))
             }
 
             #[inline(always)]
