@@ -2,7 +2,7 @@
 
 use crate::numeric::elementary::{Elementary, Rounding};
 use crate::numeric::number::{Arithmetic, Real};
-use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LOG2_E};
 
 /// Activations of the floats that kernels compute in.
 pub(crate) trait Activation: Elementary + Arithmetic + Real {
@@ -18,9 +18,7 @@ pub(crate) trait Activation: Elementary + Arithmetic + Real {
     fn silu<R: Rounding>(self) -> Self;
     fn hard_sigmoid(self) -> Self;
     fn hard_swish(self) -> Self;
-    /// By the error function.
-    fn gelu<R: Rounding>(self) -> Self;
-    /// By the approximation with the hyperbolic tangent.
+    /// GELU by the approximation with the hyperbolic tangent.
     fn gelu_tanh<R: Rounding>(self) -> Self;
 }
 
@@ -34,7 +32,7 @@ macro_rules! activation {
 
             #[inline(always)]
             fn silu<R: Rounding>(self) -> Self {
-                self / Elementary::exp_plus::<R>(-self, 1.0)
+                self / Elementary::one_plus_exp_neg::<R>(self)
             }
 
             #[inline(always)]
@@ -48,15 +46,10 @@ macro_rules! activation {
             }
 
             #[inline(always)]
-            fn gelu<R: Rounding>(self) -> Self {
-                0.5 * self * (1.0 + Elementary::erf::<R>(self * FRAC_1_SQRT_2 as $ty))
-            }
-
-            #[inline(always)]
             fn gelu_tanh<R: Rounding>(self) -> Self {
                 // `(1 + tanh(y)) / 2` is `1 / (1 + exp(-2 y))`, of which no digits are lost where the tangent is near -1.
-                let beta = (-2.0 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2) as $ty;
-                self / Elementary::exp_plus::<R>(beta * (self + 0.044715 * self * self * self), 1.0)
+                let beta = (-2.0 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2 * LOG2_E) as $ty;
+                self / Elementary::one_plus_exp2::<R>(beta * (self + 0.044715 * self * self * self))
             }
         }
     )+};

@@ -1,8 +1,9 @@
 //! Elementary functions in a form that becomes vector code: polynomials without branches or calls.
 //!
-//! Those of float32 are within two units in the last place for every argument, the sigmoid within three: the polynomials are of the Cephes library
-//! (<https://netlib.org/cephes>), but for that of the exponential, and the error function is that of N. Juffa. Those of float64 are the
-//! standard library's.
+//! Those of float32 are within two units in the last place for every argument, the sigmoid within three. GELU is so for numbers above
+//! zero, and below it is `x` times a number that is within two units in the last place below one. The polynomials are of the Cephes library
+//! (<https://netlib.org/cephes>), but for those of exponentials and of the tail of the error function; the error function of small numbers is
+//! that of N. Juffa. Those of float64 are the standard library's.
 
 #![allow(clippy::excessive_precision, reason = "the coefficients stand here as in their source")]
 
@@ -49,9 +50,10 @@ pub(crate) const LN: [f32; 9] = [
 /// Functions of floats, under names that do not hide those of the standard library.
 pub(crate) trait Elementary: Sized {
     fn exp(self) -> Self;
-    /// `exp(x) + addend`, of an addend about as large as one: an exponential below the normal numbers counts as zero, and one above
-    /// 2<sup>127.5</sup> as infinite.
-    fn exp_plus<R: Rounding>(self, addend: Self) -> Self;
+    /// `1 + exp(-x)`: an exponential above 2<sup>127.5</sup> counts as infinite. It takes the negative itself, which is an instruction less.
+    fn one_plus_exp_neg<R: Rounding>(self) -> Self;
+    /// `1 + 2^x`: a power above 2<sup>127.5</sup> counts as infinite.
+    fn one_plus_exp2<R: Rounding>(self) -> Self;
     /// `exp(x) - 1`.
     fn exp_m1(self) -> Self;
     fn ln(self) -> Self;
@@ -59,6 +61,8 @@ pub(crate) trait Elementary: Sized {
     fn ln_1p(self) -> Self;
     fn tanh<R: Rounding>(self) -> Self;
     fn erf<R: Rounding>(self) -> Self;
+    /// `x * (1 + erf(x / sqrt(2))) / 2`.
+    fn gelu<R: Rounding>(self) -> Self;
     /// `1 / (1 + exp(-x))`.
     fn sigmoid<R: Rounding>(self) -> Self;
     /// `ln(1 + exp(x))`.
@@ -72,8 +76,13 @@ impl Elementary for f64 {
     }
 
     #[inline(always)]
-    fn exp_plus<R: Rounding>(self, addend: Self) -> Self {
-        f64::exp(self) + addend
+    fn one_plus_exp_neg<R: Rounding>(self) -> Self {
+        1.0 + f64::exp(-self)
+    }
+
+    #[inline(always)]
+    fn one_plus_exp2<R: Rounding>(self) -> Self {
+        1.0 + f64::exp2(self)
     }
 
     #[inline(always)]
@@ -102,6 +111,11 @@ impl Elementary for f64 {
     }
 
     #[inline(always)]
+    fn gelu<R: Rounding>(self) -> Self {
+        0.5 * self * (1.0 + libm::erf(self * std::f64::consts::FRAC_1_SQRT_2))
+    }
+
+    #[inline(always)]
     fn sigmoid<R: Rounding>(self) -> Self {
         1.0 / (1.0 + (-self).exp())
     }
@@ -118,19 +132,25 @@ impl Elementary for f32 {
         // Beyond these, the result is infinite or zero; a NaN goes through.
         let it = if self > 89.0 { 89.0 } else { self };
         let it = if it < -104.0 { -104.0 } else { it };
-        let (slope, rest, shifted) = exp_parts::<Stepwise>(it);
+        let (rest, shifted) = exp_parts::<Stepwise>(it, 1.0);
         let [half, other] = powers(shifted);
-        (slope * rest + 1.0) * half * other
+        (rest + 1.0) * half * other
     }
 
     #[inline(always)]
-    fn exp_plus<R: Rounding>(self, addend: Self) -> Self {
-        let it = if self > 89.0 { 89.0 } else { self };
-        let it = if it < -88.0 { -88.0 } else { it };
-        let (slope, rest, shifted) = exp_parts::<R>(it);
-        // Of the numbers up to 128, the last digits are the exponent of a float: that of zero and of infinity at the ends.
-        let power = f32::from_bits(shifted.to_bits() << 23);
-        R::mul_add(R::mul_add(slope, rest, 1.0), power, addend)
+    fn one_plus_exp_neg<R: Rounding>(self) -> Self {
+        let it = if self < -89.0 { -89.0 } else { self };
+        let it = if it > 88.0 { 88.0 } else { it };
+        let (rest, shifted) = exp_parts::<R>(it, -1.0);
+        R::mul_add(rest + 1.0, power(shifted), 1.0)
+    }
+
+    #[inline(always)]
+    fn one_plus_exp2<R: Rounding>(self) -> Self {
+        let it = if self > 128.0 { 128.0 } else { self };
+        let it = if it < -127.0 { -127.0 } else { it };
+        let (rest, shifted) = exp2_parts::<R>(it, MAGIC);
+        R::mul_add(rest + 1.0, power(shifted), 1.0)
     }
 
     #[inline(always)]
@@ -138,10 +158,10 @@ impl Elementary for f32 {
         // The exponential of a larger one is itself, for one is too small to be taken from it.
         let it = if self > 80.0 { 80.0 } else { self };
         let it = if it < -104.0 { -104.0 } else { it };
-        let (slope, rest, shifted) = exp_parts::<Stepwise>(it);
+        let (rest, shifted) = exp_parts::<Stepwise>(it, 1.0);
         let [half, other] = powers(shifted);
         let scale = half * other;
-        let result = if self > 80.0 { Elementary::exp(self) } else { slope * rest * scale + (scale - 1.0) };
+        let result = if self > 80.0 { Elementary::exp(self) } else { rest * scale + (scale - 1.0) };
         // A zero keeps its sign.
         if self == 0.0 { self } else { result }
     }
@@ -183,7 +203,7 @@ impl Elementary for f32 {
             [-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1],
         );
         let small = R::mul_add(y * square, self, self);
-        let large = 1.0 - 2.0 / Elementary::exp_plus::<R>(size + size, 1.0);
+        let large = 1.0 - 2.0 / Elementary::one_plus_exp2::<R>(2.0 * std::f32::consts::LOG2_E * size);
         // Of a negative zero as well.
         (if size < 0.625 { small } else { large }).copysign(self)
     }
@@ -197,25 +217,44 @@ impl Elementary for f32 {
             [-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1],
         );
         let small = R::mul_add(y, self, self);
-        let y = polynomial::<R, _>(
-            size,
-            [
-                -1.72853470e-5,
-                3.83197126e-4,
-                -3.88396438e-3,
-                2.42546219e-2,
-                -1.06777877e-1,
-                -6.34846687e-1,
-                -1.28717512e-1,
-            ],
+        // From here on, the result is one.
+        let it = if size > 4.0 { 4.0 } else { size };
+        // `1 - erf(x)` is `2^(x * p(x))`. Of all polynomials `p` of its degree, that with the smallest error of the result: 3e-9.
+        let log = without_constant::<R, _>(
+            it,
+            [3.0806314e-4, -4.632931e-3, 3.3006743e-2, -1.5183572e-1, -9.1716605e-1],
+            -1.6280968,
         );
-        let large = Elementary::exp_plus::<R>(R::mul_add(y, size, -size), -1.0).copysign(self);
-        if size > 0.927734375 || self.is_nan() { large } else { small }
+        let (rest, shifted) = exp2_parts::<R>(log, MAGIC + MINUS);
+        let power = power(shifted);
+        let large = R::mul_add(rest, power, 1.0 + power).copysign(self);
+        if size <= 0.927734375 { small } else { large }
+    }
+
+    #[inline(always)]
+    fn gelu<R: Rounding>(self) -> Self {
+        // The tail of the normal distribution beyond `x` is `2^(x * p(x) - 1)`, and what is left of one is its other side. By the error
+        // function, which is near in its own digits even where it is small, it would take twice as many instructions.
+        let size = self.abs();
+        // From here on, the power is zero. `rest` is above zero there, so that a negative zero stays one.
+        let it = if size > 9.953 { 9.953 } else { size };
+        // Of all polynomials `p` of its degree, that with the smallest error of the tail: 8e-9.
+        let log = without_constant::<R, _>(
+            it,
+            [-2.8423185e-6, 3.9464532e-5, -1.865892e-4, -1.3594601e-4, 7.062108e-3, -5.2495245e-2, -4.5920852e-1],
+            -1.1511052,
+        );
+        // One less in the exponent halves it.
+        let (rest, shifted) = exp2_parts::<R>(log, MAGIC + MINUS - 1.0);
+        let power = power(shifted);
+        // The sum of one and this power has all its digits.
+        let one = if self.is_sign_negative() { -0.0 } else { 1.0 };
+        size * R::mul_add(rest, power, one + power)
     }
 
     #[inline(always)]
     fn sigmoid<R: Rounding>(self) -> Self {
-        1.0 / Elementary::exp_plus::<R>(-self, 1.0)
+        1.0 / Elementary::one_plus_exp_neg::<R>(self)
     }
 
     #[inline(always)]
@@ -229,15 +268,36 @@ impl Elementary for f32 {
 /// the last digits.
 const MAGIC: f32 = 12582912.0 + 127.0;
 
-/// `exp(x)` as `(slope * rest + 1) * 2^n`, of numbers between -104 and 89. The last one given holds `n`: it is `n + MAGIC`.
+/// What is added to that where the power of two that is made of its last digits shall be negative: it ends up in the sign.
+const MINUS: f32 = 256.0;
+
+/// `exp(sign * x)` as `(1 + rest) * 2^n`, of a sign that is one or minus one, and numbers for which that is between -104 and 89. The
+/// last one given holds `n`: it is `n + MAGIC`.
 #[inline(always)]
-fn exp_parts<R: Rounding>(x: f32) -> (f32, f32, f32) {
-    let shifted = R::mul_add(x, std::f32::consts::LOG2_E, MAGIC);
+fn exp_parts<R: Rounding>(x: f32, sign: f32) -> (f32, f32) {
+    let shifted = R::mul_add(x, sign * std::f32::consts::LOG2_E, MAGIC);
     let n = shifted - MAGIC;
-    let rest = R::mul_add(n, 2.12194440e-4, R::mul_add(n, -0.693359375, x));
-    // Of all polynomials of its degree, that with the smallest relative error of `slope * rest + 1` up to half of ln(2): 4e-9.
-    const SLOPE: [f32; 6] = [1.3814613e-3, 8.3687101e-3, 4.1668389e-2, 1.6666521e-1, 4.9999994e-1, 1.0];
-    (polynomial::<R, _>(rest, SLOPE), rest, shifted)
+    // What is left of it, times the sign.
+    let x = R::mul_add(n, sign * 2.12194440e-4, R::mul_add(n, sign * -0.693359375, x));
+    // Of all polynomials of its degree, that with the smallest relative error of the exponential up to half of ln(2): 4e-9.
+    let others = [1.3814613e-3, sign * 8.3687101e-3, 4.1668389e-2, sign * 1.6666521e-1, 4.9999994e-1];
+    (without_constant::<R, _>(x, others, sign), shifted)
+}
+
+/// `2^x` as `(1 + rest) * 2^n`, of numbers between -127 and 128. The last one given is `n + magic`.
+#[inline(always)]
+fn exp2_parts<R: Rounding>(x: f32, magic: f32) -> (f32, f32) {
+    let shifted = x + magic;
+    let x = x - (shifted - magic);
+    // As above, up to a half: 3e-9.
+    let others = [1.5328897e-4, 1.339098e-3, 9.6185e-3, 5.5503596e-2, 2.4022648e-1];
+    (without_constant::<R, _>(x, others, 6.931472e-1), shifted)
+}
+
+/// `2^n`, of `n + MAGIC`, whose last digits are the exponent of a float: that of zero where `n` is -127, and of infinity where it is 128.
+#[inline(always)]
+fn power(shifted: f32) -> f32 {
+    f32::from_bits(shifted.to_bits() << 23)
 }
 
 /// Two powers of two whose product is `2^n`, of `n + MAGIC`: one alone has not the range.
@@ -265,13 +325,27 @@ pub(crate) fn fused(a: f32, b: f32, c: f32) -> f32 {
 }
 
 /// The polynomial with these coefficients, the highest power first.
+///
+/// It takes two of them at a time, so that half as many steps wait for the one before. Where a product and a sum are two instructions, as in
+/// WebAssembly, processors do not see far enough ahead to compute the next vectors in the meantime.
 #[inline(always)]
 fn polynomial<R: Rounding, const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
-    let mut sum = coefficients[0];
-    for &coefficient in &coefficients[1..] {
-        sum = R::mul_add(sum, x, coefficient);
+    let square = x * x;
+    let (first, pairs) = coefficients.as_rchunks::<2>();
+    let mut sum = first.first().copied();
+    for &[a, b] in pairs {
+        let pair = R::mul_add(a, x, b);
+        sum = Some(sum.map_or(pair, |it| R::mul_add(it, square, pair)));
     }
-    sum
+    sum.unwrap_or_default()
+}
+
+/// `first * x` and the higher powers with the other coefficients, the highest first.
+///
+/// The sum with the first term is the last one, so that what the others are rounded by hardly counts.
+#[inline(always)]
+fn without_constant<R: Rounding, const N: usize>(x: f32, others: [f32; N], first: f32) -> f32 {
+    R::mul_add(polynomial::<R, _>(x, others), x * x, first * x)
 }
 
 #[cfg(test)]
@@ -295,21 +369,23 @@ mod tests {
     struct Rounded(f32);
 
     impl Work for Rounded {
-        type Output = [f32; 4];
+        type Output = [f32; 6];
 
         #[inline(always)]
-        fn run<I: Isa>(self) -> [f32; 4] {
+        fn run<I: Isa>(self) -> [f32; 6] {
             rounded::<I>(self.0)
         }
     }
 
     #[inline(always)]
-    fn rounded<R: Rounding>(x: f32) -> [f32; 4] {
+    fn rounded<R: Rounding>(x: f32) -> [f32; 6] {
         [
             Elementary::tanh::<R>(x),
             Elementary::erf::<R>(x),
             Elementary::sigmoid::<R>(x),
-            Elementary::exp_plus::<R>(x, 1.0),
+            Elementary::one_plus_exp_neg::<R>(x),
+            Elementary::one_plus_exp2::<R>(x),
+            Elementary::gelu::<R>(x),
         ]
     }
 
@@ -326,16 +402,29 @@ mod tests {
         // The exponential of a large number is infinite already.
         let is_large = |it: f64| it * std::f64::consts::LOG2_E > 127.5;
         let sigmoid = if is_large(-wide) { 0.0 } else { 1.0 / (1.0 + (-wide).exp()) };
-        let exp_plus = if is_large(wide) { f64::INFINITY } else { wide.exp() + 1.0 };
-        for [tanh, erf, logistic, plus] in
+        let exp_neg = if is_large(-wide) { f64::INFINITY } else { (-wide).exp() };
+        let exp2 = if wide > 127.5 { f64::INFINITY } else { wide.exp2() };
+        let gelu = wide * libm::erfc(-wide * std::f64::consts::FRAC_1_SQRT_2) / 2.0;
+        for [tanh, erf, logistic, plus_exp_neg, plus_exp2, linear_unit] in
             Level::all().into_iter().map(|it| it.run(Rounded(x))).chain([rounded::<Stepwise>(x)])
         {
             cases.extend([
                 ("tanh", tanh, wide.tanh(), 2.0),
                 ("erf", erf, libm::erf(wide), 2.0),
                 ("sigmoid", logistic, sigmoid, 3.0),
-                ("exp_plus", plus, exp_plus, 2.0),
+                ("one_plus_exp_neg", plus_exp_neg, 1.0 + exp_neg, 2.0),
+                ("one_plus_exp2", plus_exp2, 1.0 + exp2, 2.0),
             ]);
+            if x > 0.0 {
+                cases.push(("gelu", linear_unit, gelu, 2.0));
+            }
+            // In units in the last place below one.
+            let share = (f64::from(linear_unit) - gelu).abs() / wide.abs().max(1e-37) * f64::from(1 << 24);
+            assert!(share <= 2.0 || !x.is_finite(), "gelu({x:e}) is {linear_unit:e}, and not {gelu:e}");
+            assert_eq!(linear_unit.is_nan(), gelu.is_nan(), "gelu({x:e}) is {linear_unit:e}");
+            if !linear_unit.is_nan() {
+                assert_eq!(linear_unit.is_sign_negative(), x.is_sign_negative(), "the sign of gelu({x:e})");
+            }
         }
         for (name, got, expected, allowed) in cases {
             let distance = distance(got, expected);
@@ -350,7 +439,8 @@ mod tests {
     fn special_values() {
         let subnormal = [1e-45, 1e-40, f32::MIN_POSITIVE, 1e-30, 5.9604645e-8];
         let large = [88.0, 88.72283, 88.72284, 89.0, 103.9, 104.0, 150.0, 1e30, f32::MAX, f32::INFINITY];
-        let others = [0.0, 0.624999, 0.625, 0.92773, 0.92774, 0.99999994, 1.0, 1.0000001, 2.0, 17.0, 80.0, 80.1];
+        let others =
+            [0.0, 0.624999, 0.625, 0.92773, 0.92774, 0.99999994, 1.0, 1.0000001, 2.0, 4.0, 9.953, 17.0, 80.0, 80.1];
         for x in subnormal.into_iter().chain(large).chain(others) {
             check(x);
             check(-x);

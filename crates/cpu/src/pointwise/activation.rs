@@ -116,7 +116,7 @@ fn gelu(args: &Args<'_, Tensor>, out: Target<'_>) -> Result<()> {
     let source = Source::of(args, 0, dtype)?;
     with_float!(dtype, &args.op.name, F => match args.str(1)? {
         "tanh" => map1::<F, F>(&source, out, Activation::gelu_tanh::<Stepwise>),
-        _ => map1::<F, F>(&source, out, Activation::gelu::<Stepwise>),
+        _ => map1::<F, F>(&source, out, Elementary::gelu::<Stepwise>),
     })
 }
 
