@@ -596,7 +596,7 @@ fn dequantization(
     };
     let all = (0..k).flat_map(|row| (0..n).map(move |col| (row, col)));
     let rhs = if is_tiled {
-        let mut words = vec![0i32; k * n / 8];
+        let mut words: Vec<i32> = (0..k * n / 8).map(|_| 0).collect();
         let sizes = [n / 8, k / 64, 32, 2];
         let tiles = Int4Tiles::of(&sizes).unwrap();
         for (row, col) in all.clone() {
@@ -611,7 +611,7 @@ fn dequantization(
     };
     let of = |it: &Option<Tensor>, none: f32| match it {
         Some(it) => cast(it, DType::Float32).unwrap().to_vec::<f32>().unwrap(),
-        None => vec![none; n_groups * n],
+        None => (0..n_groups * n).map(|_| none).collect(),
     };
     let (scales, zeros, shifts) = (of(&it.scales, 1.0), of(&it.zero_points, 0.0), of(&it.shifts, 0.0));
     let number = |(row, col): (usize, usize)| {
