@@ -364,10 +364,9 @@ export class PlanOnGpu {
     for (const { buffer, place } of parts) {
       const wide = bytes.subarray(start, start + placeBytes(place));
       start += wide.length;
-      const bytes = place.is_packed
-        ? wide.subarray(0, place.n_elements * DTYPES[place.dtype].size)
-        : forCpu(wide, place.dtype);
-      if (wide.length > 0) host.write(buffer, bytes);
+      const { size } = DTYPES[place.dtype];
+      const narrow = place.is_packed ? wide.subarray(0, place.n_elements * size) : forCpu(wide, place.dtype);
+      if (wide.length > 0) host.write(buffer, narrow);
     }
   }
 

@@ -22,7 +22,9 @@ async function requestDevice(): Promise<object> {
 }
 
 vi.mock("webgpu", () => ({
-  create: () => ({ requestAdapter: async () => (isThere ? { limits: LIMITS, requestDevice } : null) }),
+  create: () => ({
+    requestAdapter: async () => (isThere ? { limits: LIMITS, features: new Set(), requestDevice } : null),
+  }),
 }));
 
 beforeAll(() => {

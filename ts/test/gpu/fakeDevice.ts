@@ -33,6 +33,7 @@ export class FakeBuffer {
 /** A device as a class, as all hosts have it: a plain object would be options. */
 class FakeDevice {
   readonly limits = {};
+  readonly features = new Set<string>();
   readonly buffers: FakeBuffer[] = [];
   readonly lost: Promise<object>;
   readonly queue = {

@@ -9,7 +9,7 @@ test("a loss is told to all who wait, and to who waits afterwards", async () => 
   const lost = new Promise<object>((resolve) => {
     lose = resolve;
   });
-  const gpu = new Gpu({ limits: {}, lost } as unknown as GPUDevice);
+  const gpu = new Gpu({ limits: {}, features: new Set(), lost } as unknown as GPUDevice);
   expect(await gpu.orLost(Promise.resolve(1))).toBe(1);
   const waits = [1, 2].map(() => gpu.orLost(new Promise(() => undefined)).catch(String));
   lose({ message: "", reason: "destroyed" });
@@ -21,7 +21,7 @@ test("a loss is told to all who wait, and to who waits afterwards", async () => 
 test("what a wait has given is not kept as long as the device", async () => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
-  const gpu = new Gpu({ limits: {}, lost: new Promise(() => undefined) } as unknown as GPUDevice);
+  const gpu = new Gpu({ limits: {}, features: new Set(), lost: new Promise(() => undefined) } as unknown as GPUDevice);
   const given: WeakRef<ArrayBuffer>[] = [];
   const wait = async (): Promise<void> => {
     const bytes = new ArrayBuffer(100_000);

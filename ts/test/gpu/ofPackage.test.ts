@@ -12,7 +12,7 @@ let hasAdapter = true;
 vi.mock("webgpu", () => ({
   create: () => {
     if (!isThere) throw new Error("no driver");
-    const adapter = { limits: {}, requestDevice: async () => fakeDevice().device };
+    const adapter = { limits: {}, features: new Set(), requestDevice: async () => fakeDevice().device };
     const entry = { requestAdapter: async () => (hasAdapter ? adapter : null) };
     made.push(new WeakRef(entry));
     return entry;

@@ -13,6 +13,7 @@ function device(refuses: { readonly entering?: number; readonly leaving?: true }
   const counts = { entered: 0, open: 0 };
   const made = {
     limits: {},
+    features: new Set(),
     lost: new Promise(() => undefined),
     pushErrorScope() {
       if (counts.entered++ === refuses.entering) throw new Error("not entered");
