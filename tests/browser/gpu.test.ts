@@ -98,7 +98,7 @@ test(
     const args = [run, "programs", FIXTURES, "--engine", "browser", "--device", "gpu"];
     const { stdout } = await promisify(execFile)(process.execPath, args);
     // A subclass of tensors is Python's.
-    expect(stdout).toMatch(/\n27 passed, 0 failed, 1 skipped\n$/);
+    expect(stdout).toMatch(/\n29 passed, 0 failed, 1 skipped\n$/);
     const [, onDevice] = /(\d+) on the device/.exec(stdout) ?? [];
     expect(Number(onDevice)).toBeGreaterThan(200);
   },

@@ -8,6 +8,7 @@ use crate::numeric::isa::{Isa, Level, Work, prefetch_to_second_level};
 use crate::numeric::map::convert_all;
 use crate::numeric::parallel;
 use std::array::from_fn;
+use std::hint::black_box;
 use std::ops::Range;
 use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -40,7 +41,7 @@ pub(crate) struct QuantizedRhs {
 
 /// Panels of integers, a row of a panel behind the other.
 enum Integers {
-    Bytes(Vec<i8>),
+    Bytes(Vec<u8>),
     /// Two rows in a byte, the first of which is in the lower bits.
     Nibbles(Vec<u8>),
 }
@@ -77,8 +78,8 @@ impl QuantizedRhs {
         // What is subtracted so that they fit.
         let offset = match is_narrow {
             true => least,
-            false if most > 127 => 128,
-            false => 0,
+            false if most > 127 => 0,
+            false => -128,
         };
         let fill = |rows: Range<usize>, first: usize, put: &mut dyn FnMut(usize, usize, i32)| {
             for col in first..n.min(first + width) {
@@ -96,10 +97,10 @@ impl QuantizedRhs {
             });
             Integers::Nibbles(nibbles)
         } else {
-            let mut bytes = filled(0i8, panels.room(1))?;
+            let mut bytes = filled(0u8, panels.room(1))?;
             parallel::parts_mut(&mut bytes, (n_cols * depth).max(1), |at, block| {
                 panels.each(at, width, 1, block, |rows, first, panel| {
-                    fill(rows, first, &mut |row, col, it| panel[row * width + col] = it as i8);
+                    fill(rows, first, &mut |row, col, it| panel[row * width + col] = it as u8);
                 });
             });
             Integers::Bytes(bytes)
@@ -131,7 +132,7 @@ impl QuantizedRhs {
         let width = panel_width::<f32>(self.level);
         let n_cols = self.n.next_multiple_of(width);
         let (bytes, per_byte): (&[u8], usize) = match &self.integers {
-            Integers::Bytes(it) => (bytemuck::cast_slice(it), 1),
+            Integers::Bytes(it) => (it, 1),
             Integers::Nibbles(it) => (it, 2),
         };
         let n_rows = rows.len().div_ceil(per_byte);
@@ -275,6 +276,8 @@ impl<const M: usize> Dots<'_, M> {
         for block in (0..rhs.k).step_by(block_depth::<f32>()) {
             let block = block..rhs.k.min(block + block_depth::<f32>());
             let bytes = rhs.panel(&block, first).as_chunks::<N>().0;
+            // What comes when this panel is through.
+            let next = if first + N < rhs.n { rhs.panel(&block, first + N).as_chunks::<N>().0 } else { &[] };
             let mut at = block.start;
             while at < block.end {
                 let group = at / rhs.group_size;
@@ -282,8 +285,11 @@ impl<const M: usize> Dots<'_, M> {
                 let [zeros, scales, shifts] = [0, 1, 2].map(|it| &numbers[group * 3 + it]);
                 let own = rows.map(|it| &it[at..end]);
                 let sums = match &rhs.integers {
-                    Integers::Bytes(_) => bytes_sums::<I, M, N>(own, &bytes[at - block.start..], zeros),
-                    Integers::Nibbles(_) => nibble_sums::<I, M, N>(own, bytes, at - block.start, zeros),
+                    Integers::Bytes(_) => {
+                        let first = at - block.start;
+                        bytes_sums::<I, M, N>(own, &bytes[first..], next.get(first..).unwrap_or_default(), zeros)
+                    }
+                    Integers::Nibbles(_) => nibble_sums::<I, M, N>(own, [bytes, next], at - block.start, zeros),
                 };
                 for i in 0..M {
                     let all = own[i].iter().sum::<f32>();
@@ -342,17 +348,19 @@ impl<const M: usize, const N: usize> Sums<M, N> {
 fn bytes_sums<I: Isa, const M: usize, const N: usize>(
     rows: [&[f32]; M],
     bytes: &[[u8; N]],
+    next: &[[u8; N]],
     zeros: &[f32; N],
 ) -> [[f32; N]; M] {
     let n = rows[0].len();
-    let (rows, bytes) = (rows.map(|it| &it[..n]), &bytes[..n]);
+    let rows = rows.map(|it| &it[..n]);
     let mut sums = Sums::new();
     for at in (0..n / 2).map(|it| 2 * it) {
-        sums.add::<I, false>(&rows, at, signed(&bytes[at]), zeros);
-        sums.add::<I, true>(&rows, at + 1, signed(&bytes[at + 1]), zeros);
+        ask(next, at, 2);
+        sums.add::<I, false>(&rows, at, unsigned(&bytes[at]), zeros);
+        sums.add::<I, true>(&rows, at + 1, unsigned(&bytes[at + 1]), zeros);
     }
     if n % 2 == 1 {
-        sums.add::<I, false>(&rows, n - 1, signed(&bytes[n - 1]), zeros);
+        sums.add::<I, false>(&rows, n - 1, unsigned(&bytes[n - 1]), zeros);
     }
     sums.all()
 }
@@ -361,7 +369,7 @@ fn bytes_sums<I: Isa, const M: usize, const N: usize>(
 #[inline(always)]
 fn nibble_sums<I: Isa, const M: usize, const N: usize>(
     rows: [&[f32]; M],
-    bytes: &[[u8; N]],
+    [bytes, next]: [&[[u8; N]]; 2],
     first: usize,
     zeros: &[f32; N],
 ) -> [[f32; N]; M] {
@@ -374,6 +382,7 @@ fn nibble_sums<I: Isa, const M: usize, const N: usize>(
     }
     while at + 1 < n {
         let both = &bytes[(first + at) / 2];
+        ask(next, (first + at) / 2, 1);
         sums.add::<I, false>(&rows, at, lower(both), zeros);
         sums.add::<I, true>(&rows, at + 1, upper(both), zeros);
         at += 2;
@@ -384,12 +393,20 @@ fn nibble_sums<I: Isa, const M: usize, const N: usize>(
     sums.all()
 }
 
+/// Asks for so many rows of the panel that is next, so that they come while this one is multiplied.
+#[inline(always)]
+fn ask<const N: usize>(next: &[[u8; N]], at: usize, n: usize) {
+    if let Some(asked) = next.get(at..at + n) {
+        prefetch_to_second_level(asked.as_flattened());
+    }
+}
+
 /// The numbers of integers of eight bits.
 #[inline(always)]
-fn signed<const N: usize>(bytes: &[u8; N]) -> [f32; N] {
+fn unsigned<const N: usize>(bytes: &[u8; N]) -> [f32; N] {
     let mut numbers = [0.0; N];
     for at in 0..N {
-        numbers[at] = f32::from(bytes[at] as i8);
+        numbers[at] = f32::from(bytes[at]);
     }
     numbers
 }
@@ -448,8 +465,9 @@ impl Widen<'_> {
             let number = |integer: f32, col: usize| mul_add::<I>(integer - zeros[col], scales[col], shifts[col]);
             match &rhs.integers {
                 Integers::Bytes(_) => {
-                    for (to, from) in own.iter_mut().zip(&bytes[at..]) {
-                        let integers = signed(from);
+                    for (row, to) in (at..end).zip(own) {
+                        // Of rows that it can count, the compiler makes vectors of several rows, which lie apart.
+                        let integers = unsigned(&bytes[black_box(row)]);
                         for col in 0..N {
                             to[col] = number(integers[col], col);
                         }
