@@ -100,7 +100,10 @@ pub(crate) fn spelled_out(scope: Scope<'_>, numbers: TensorId, columns: &TensorV
         }
         found.sources.push(at);
         // Numbers become no integers again, and integers of eight bits no differences that wrap.
-        let keeps = |from: TensorId| is_float(result.dtype) || !is_float(plan.tensor(from).dtype);
+        let keeps = |from: TensorId| {
+            let from = plan.tensor(from).dtype;
+            is_float(result.dtype) || from.is_int() && from.size() <= result.dtype.size()
+        };
         let rest = if is_conversion(op) && holds_integers(result.dtype) {
             tensor(args.first()).filter(|it| keeps(*it))?
         } else if !is_shifted && is_float(result.dtype) && matches!(op, "aten.mul.Tensor" | "aten.mul.Scalar") {
@@ -343,7 +346,8 @@ impl Found<'_> {
         let keeps = match made.dtype {
             to if is_half(to) => matches!(own.dtype, DType::Int8 | DType::UInt8),
             to if is_float(to) => true,
-            to => to.is_int() && own.dtype.is_int() && to.size() >= own.dtype.size() && to != DType::UInt8,
+            to if holds_integers(to) => own.dtype.is_int() && own.dtype.size() <= to.size(),
+            _ => false,
         };
         if !keeps || !is_weight || !is_whole || !is_seen || n_elements(view)? != n_elements(made)? {
             return None;

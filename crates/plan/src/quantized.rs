@@ -418,7 +418,7 @@ mod tests {
         use IntegerLayout::{Bytes, Int4Tiles};
         dequantized(Bytes, |_, _| {}).validate().unwrap();
         type Change = fn(&mut DequantizedProduct<TensorId>, &mut Plan);
-        let cases: [(IntegerLayout, Change, &str); 11] = [
+        let cases: [(IntegerLayout, Change, &str); 12] = [
             (Bytes, |it, _| it.dequantization.group_size = 0, "have no groups of 0"),
             (Bytes, |it, _| it.dequantization.group_size = 48, "have no groups of 48"),
             (Bytes, |it, _| it.dequantization.group_size = 64, "is not a number for each of 1 groups of 16 columns"),
@@ -427,6 +427,7 @@ mod tests {
             (Bytes, |it, _| it.dequantization.scale = f64::NAN, "is no scale"),
             (Bytes, |it, _| it.product.rhs = TensorId(1), "has no integers that lie as Bytes"),
             (Bytes, |_, plan| plan.tensors[1].sizes[1] = 63.into(), "is not row-major"),
+            (Bytes, |_, plan| plan.tensors[2].strides[0] = 0.into(), "has no integers that lie as Bytes"),
             (Bytes, |_, plan| plan.tensors[0].dtype = DType::Float32, "is not of bfloat16"),
             (Int4Tiles, |_, plan| plan.tensors[2].sizes[3] = 3.into(), "has no integers that lie as Int4Tiles"),
             (Int4Tiles, |_, plan| plan.tensors[2].strides[0] = 0.into(), "has no integers that lie as Int4Tiles"),

@@ -62,7 +62,7 @@ impl<S: Element> NarrowProduct<NarrowRhs<S>> {
         check_narrow(step)?;
         let read = rhs.storage().read();
         let (data, [row, col]) = (read.elements::<S>(), [rhs.strides()[0], rhs.strides()[1]]);
-        let data = if n == 0 { data } else { &data[rhs.offset()..] };
+        let data = data.get(rhs.offset()..).unwrap_or_default();
         let rhs = NarrowRhs::new(Level::of_fast_steps(), n, k, MatrixView { data, row, col })?;
         Ok(NarrowProduct { rhs, folded: Folded::new(&step.epilogue)? })
     }
@@ -91,7 +91,7 @@ impl NarrowProduct<QuantizedRhs> {
             }
         };
         let sizes = [n, k];
-        let rounding = Some(step.product.lhs.dtype()).filter(|_| it.is_rounded);
+        let rounding = Some(step.product.lhs.dtype()).filter(|dtype| it.is_rounded && *dtype != DType::Float32);
         let read = rhs.storage().read();
         let rhs = match it.layout {
             IntegerLayout::Int4Tiles => {

@@ -694,3 +694,21 @@ fn integers_that_are_near_each_other_take_four_bits() {
     let wide = bytes(&[-100, 100]);
     assert_eq!((bytes(&[-8, 7]) * 2, bytes(&[240, 255]) * 2, bytes(&[-8, 8])), (wide, wide, wide));
 }
+
+/// Numbers that are infinite, and sums that are, where nothing is shifted.
+#[test]
+fn a_dequantized_product_is_infinite_where_that_of_the_numbers_is() {
+    for m in 1..=5 {
+        let rows: Vec<f32> = (0..m * 8).map(|at| if at % 8 == 0 { f32::INFINITY } else { 1.0 }).collect();
+        let (lhs, columns) =
+            (Tensor::from_slice(&rows, &[m, 8]).unwrap(), Tensor::from_slice(&[1i8; 24], &[8, 3]).unwrap());
+        let dequantization = Dequantization::of_int8_columns(8, tensor(&[1, 3], 1));
+        let product = Product { lhs, rhs: columns, epilogue: Epilogue::none(), result: result(&[m, 3]) };
+        let step = Fused::from(DequantizedProduct { product, dequantization });
+        prepare(&step, crate::executor()).unwrap()(&step).unwrap();
+        let scales = tensor(&[1, 3], 1).to_vec::<f32>().unwrap();
+        for (at, got) in step.results()[0].to_vec::<f32>().unwrap().into_iter().enumerate() {
+            assert!(got.is_infinite() && got.signum() == scales[at % 3].signum(), "{m} rows: {got}");
+        }
+    }
+}

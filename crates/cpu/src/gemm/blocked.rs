@@ -3,7 +3,7 @@
 //! follows a product ([`Epilogue`]) is done to a tile before it leaves the registers.
 //!
 //! Each element of a result is a sum in one order, given by the number of its terms alone: neither the threads nor the
-//! sizes of the matrices around it change its bits.
+//! sizes of the matrices around it change its bits; but where the right side are integers ([`quantized`](crate::gemm::quantized)).
 
 use crate::gemm::output_view::{BlockRows, OutputView};
 use crate::gemm::{Extent, GemmElement, MatrixView, Start};

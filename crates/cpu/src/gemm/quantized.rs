@@ -1,5 +1,6 @@
 //! Products in float32 whose right side are integers with a scale, in eight bits or in four: a panel at a time becomes numbers in the
-//! first-level cache.
+//! first-level cache, or, where there are few rows, its integers are multiplied and the sums of a group scaled. Which it is, and so the last bits of
+//! a row, the number of rows decides.
 
 use crate::gemm::blocked::{BlockedGemm, Epilogue, LhsRows, block_depth, panel_width, with_tile};
 use crate::gemm::narrow::NarrowColumns;
@@ -34,6 +35,8 @@ pub(crate) struct QuantizedRhs {
     group_size: usize,
     /// What numbers are rounded to.
     rounding: Option<DType>,
+    /// Whether something is added to numbers.
+    has_shifts: bool,
     integers: Integers,
     /// Of each panel and each group of rows, what is subtracted, the factors, and what is added, a number for each column.
     numbers: Vec<f32>,
@@ -105,17 +108,19 @@ impl QuantizedRhs {
             });
             Integers::Bytes(bytes)
         };
+        let mut has_shifts = false;
         let mut numbers = filled(0.0, n_cols.saturating_mul(n_groups).saturating_mul(3))?;
         for (at, numbers) in numbers.chunks_exact_mut(3 * width).enumerate() {
             let (first, group) = (at / n_groups * width, at % n_groups);
             for col in first..n.min(first + width) {
                 let Affine { zero, scale, shift } = affine(group, col);
+                has_shifts |= shift != 0.0;
                 for (at, it) in [zero - offset as f32, scale, shift].into_iter().enumerate() {
                     numbers[at * width + col - first] = it;
                 }
             }
         }
-        Ok(QuantizedRhs { level, n, k, group_size, rounding, integers, numbers })
+        Ok(QuantizedRhs { level, n, k, group_size, rounding, has_shifts, integers, numbers })
     }
 
     /// The bytes of all integers.
@@ -210,7 +215,8 @@ fn round<S: Element>(numbers: &mut [f32]) {
     }
 }
 
-/// Fewer rows than these are multiplied with the integers themselves: what a panel of numbers costs is not shared by enough of them.
+/// So many rows or fewer are multiplied with the integers themselves, and the sums of a group are scaled: what a panel of numbers costs is not
+/// shared by enough of them.
 const FEW: usize = 4;
 
 impl<E: Epilogue<f32>> BlockedGemm<'_, f32, MatrixView<'_, f32>, QuantizedRhs, E> {
@@ -220,7 +226,7 @@ impl<E: Epilogue<f32>> BlockedGemm<'_, f32, MatrixView<'_, f32>, QuantizedRhs, E
     /// When the right side has other rows or columns.
     fn run_quantized(&self) {
         let m = self.size.m;
-        if m > FEW || self.rhs.rounding.is_some() {
+        if m > FEW || self.rhs.rounding.is_some() || self.rhs.has_shifts {
             return self.run_narrow();
         }
         assert!(self.lhs.has(m, self.size.k), "the left side lies in rows");
@@ -282,7 +288,7 @@ impl<const M: usize> Dots<'_, M> {
             while at < block.end {
                 let group = at / rhs.group_size;
                 let end = block.end.min((group + 1) * rhs.group_size);
-                let [zeros, scales, shifts] = [0, 1, 2].map(|it| &numbers[group * 3 + it]);
+                let [zeros, scales] = [0, 1].map(|it| &numbers[group * 3 + it]);
                 let own = rows.map(|it| &it[at..end]);
                 let sums = match &rhs.integers {
                     Integers::Bytes(_) => {
@@ -292,10 +298,8 @@ impl<const M: usize> Dots<'_, M> {
                     Integers::Nibbles(_) => nibble_sums::<I, M, N>(own, [bytes, next], at - block.start, zeros),
                 };
                 for i in 0..M {
-                    let all = own[i].iter().sum::<f32>();
                     for j in 0..N {
-                        let total = mul_add::<I>(sums[i][j], scales[j], totals[i][j]);
-                        totals[i][j] = mul_add::<I>(all, shifts[j], total);
+                        totals[i][j] = mul_add::<I>(sums[i][j], scales[j], totals[i][j]);
                     }
                 }
                 at = end;
