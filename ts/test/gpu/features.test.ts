@@ -7,6 +7,10 @@ const device = (features: readonly string[]): GPUDevice => {
   return { limits: {}, features: new Set(features), lost } as unknown as GPUDevice;
 };
 
+const withLanguage = (features: readonly string[]): void => {
+  vi.stubGlobal("navigator", { gpu: { wgslLanguageFeatures: new Set(features) } });
+};
+
 afterEach(() => vi.unstubAllGlobals());
 
 test("numbers of 16 bits are used where the device was given them", () => {
@@ -15,9 +19,6 @@ test("numbers of 16 bits are used where the device was given them", () => {
 });
 
 test("subgroups are used where the shader language tells which one an invocation is of", () => {
-  const withLanguage = (features: readonly string[]): void => {
-    vi.stubGlobal("navigator", { gpu: { wgslLanguageFeatures: new Set(features) } });
-  };
   expect(new Gpu(device(["subgroups"])).limits.hasSubgroups).toBe(false);
   withLanguage(["packed_4x8_integer_dot_product"]);
   expect(new Gpu(device(["subgroups"])).limits.hasSubgroups).toBe(false);
