@@ -38,7 +38,7 @@ pub(crate) struct QuantizedRhs {
     /// Whether something is added to numbers.
     has_shifts: bool,
     integers: Integers,
-    /// Of each panel and each group of rows, what is subtracted, the factors, and what is added, a number for each column.
+    /// Of each panel and each group of rows, what is subtracted (integers, and [`ABOVE`]), the factors, and what is added, a number for each column.
     numbers: Vec<f32>,
 }
 
@@ -114,8 +114,11 @@ impl QuantizedRhs {
             let (first, group) = (at / n_groups * width, at % n_groups);
             for col in first..n.min(first + width) {
                 let Affine { zero, scale, shift } = affine(group, col);
+                let whole = if zero.is_finite() { zero.floor() } else { zero };
+                // Integers alone are subtracted without an error.
+                let shift = if whole == zero { shift } else { shift - (zero - whole) * scale };
                 has_shifts |= shift != 0.0;
-                for (at, it) in [zero - offset as f32, scale, shift].into_iter().enumerate() {
+                for (at, it) in [whole - offset as f32 + ABOVE, scale, shift].into_iter().enumerate() {
                     numbers[at * width + col - first] = it;
                 }
             }
@@ -405,32 +408,41 @@ fn ask<const N: usize>(next: &[[u8; N]], at: usize, n: usize) {
     }
 }
 
-/// The numbers of integers of eight bits.
+/// What numbers of integers are above them: 2^23, from which on the last bit of a number is one. So an integer is what stands in the last bits,
+/// and no instruction has to convert it; compilers make no vectors of those for WebAssembly.
+const ABOVE: f32 = 8_388_608.0;
+
+#[inline(always)]
+fn above(integer: u8) -> f32 {
+    f32::from_bits(ABOVE.to_bits() | u32::from(integer))
+}
+
+/// The numbers of integers of eight bits, [`ABOVE`] them.
 #[inline(always)]
 fn unsigned<const N: usize>(bytes: &[u8; N]) -> [f32; N] {
     let mut numbers = [0.0; N];
     for at in 0..N {
-        numbers[at] = f32::from(bytes[at]);
+        numbers[at] = above(bytes[at]);
     }
     numbers
 }
 
-/// The numbers of the first integers of bytes of two.
+/// Those of the first integers of bytes of two.
 #[inline(always)]
 fn lower<const N: usize>(bytes: &[u8; N]) -> [f32; N] {
     let mut numbers = [0.0; N];
     for at in 0..N {
-        numbers[at] = f32::from(bytes[at] & 15);
+        numbers[at] = above(bytes[at] & 15);
     }
     numbers
 }
 
-/// The numbers of the second ones.
+/// Those of the second ones.
 #[inline(always)]
 fn upper<const N: usize>(bytes: &[u8; N]) -> [f32; N] {
     let mut numbers = [0.0; N];
     for at in 0..N {
-        numbers[at] = f32::from(bytes[at] >> 4);
+        numbers[at] = above(bytes[at] >> 4);
     }
     numbers
 }
