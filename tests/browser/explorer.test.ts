@@ -68,8 +68,14 @@ it(
   async () => {
     const page = await open("resnet_block_tiny");
     const tree = page.getByRole("tree");
+    // While boxes are laid out, there is no number of them.
+    const boxes = async (): Promise<number> => Number((await status(page).innerText()).match(/(\d+) boxes/)?.[1]);
+    await page.getByRole("button", { name: "Open all" }).click();
+    await expect.poll(boxes).toBeGreaterThan(10);
+    const opened = await boxes();
     await page.getByRole("button", { name: "Close all" }).click();
-    const closed = Number((await status(page).innerText()).match(/(\d+) boxes/)?.[1]);
+    await expect.poll(boxes).toBeLessThan(opened);
+    const closed = await boxes();
     await tree.focus();
     await withElement(page, (element) =>
       element.select(element.model?.items.find((item) => item.kind === "module")?.id ?? ""),
@@ -78,7 +84,7 @@ it(
     expect(await active.getAttribute("aria-expanded")).toBe("false");
     await page.keyboard.press("ArrowRight");
     await expect.poll(() => active.getAttribute("aria-expanded")).toBe("true");
-    expect(Number((await status(page).innerText()).match(/(\d+) boxes/)?.[1])).toBeGreaterThan(closed);
+    await expect.poll(boxes).toBeGreaterThan(closed);
     const module = await active.innerText();
     await page.keyboard.press("ArrowRight");
     expect(await active.getAttribute("aria-level")).toBe("2");
