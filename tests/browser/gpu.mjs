@@ -40,3 +40,16 @@ export async function gpuPage(isWith = true, more = []) {
     },
   };
 }
+
+/**
+ * Loads the engine in a page of {@link gpuPage}, where `sinceLast()` tells from now on what its GPU was told since it was asked last.
+ *
+ * @param {import("playwright-core").Page} page
+ */
+export async function count(page) {
+  await page.evaluate(async () => {
+    const { probe } = /** @type {any} */ (globalThis);
+    await probe.init();
+    Object.assign(globalThis, { sinceLast: probe.counter() });
+  });
+}

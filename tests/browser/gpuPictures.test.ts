@@ -2,7 +2,7 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type * as tracefx from "../../ts/src/index.ts";
-import { CANVASES, gpuPage } from "./gpu.mjs";
+import { CANVASES, count, gpuPage } from "./gpu.mjs";
 import type { counter } from "./gpuCounter.mjs";
 import type * as helpers from "./gpuHelpers.mjs";
 
@@ -16,10 +16,7 @@ let page: Page;
 beforeAll(async () => {
   host = await gpuPage(true, CANVASES);
   ({ page } = host);
-  await page.evaluate(async () => {
-    await probe.init();
-    Object.assign(globalThis, { sinceLast: probe.counter() });
-  });
+  await count(page);
 }, PATIENCE);
 
 afterAll(async () => {

@@ -3,7 +3,7 @@
 //! them packed. Where the steps go is for [`products`](crate::products) to say.
 
 use crate::epilogue::{call, is_weight, number, tensor};
-use crate::quantized::{Scope, Tensor, addend, factor, is_conversion};
+use crate::quantized::{Scope, Tensor, addend, factor, is_conversion, n_elements};
 use tracefx_core::DType;
 use tracefx_plan::{Action, Dequantization, FLOATS, IntegerLayout, Operand, TensorId, TensorView};
 use tracefx_sym::SymInt;
@@ -86,7 +86,6 @@ pub(crate) fn spelled_out(scope: Scope<'_>, numbers: TensorId, columns: &TensorV
     while !are_integers(scope, seen) {
         let (at, op, args, made) = scope.maker(seen)?;
         let [view, result] = [seen, made].map(|it| plan.tensor(it));
-        let n_elements = |it: &TensorView| it.known().map(|it| it.sizes.iter().product::<usize>());
         // The numbers may be seen in other sizes than they were made in, as long as they lie in one order.
         let is_whole = result.known()?.is_row_major() && n_elements(result)? == k * n;
         let is_seen = found.sources.is_empty() || view.known()?.is_row_major() && n_elements(view)? == k * n;
@@ -342,7 +341,6 @@ impl Found<'_> {
         let (own, made) = (plan.tensor(from), plan.tensor(made));
         let is_whole = made.known()?.is_row_major() && own.known()?.is_row_major() && own.sizes == made.sizes;
         let is_seen = view.known()?.is_row_major() && view.offset == made.offset;
-        let n_elements = |it: &TensorView| it.known().map(|it| it.sizes.iter().product::<usize>());
         let keeps = match made.dtype {
             to if is_half(to) => matches!(own.dtype, DType::Int8 | DType::UInt8),
             to if is_float(to) => true,

@@ -141,7 +141,7 @@ fn floats(
     if last != at {
         chain.steps.insert(0, at);
     }
-    if is_changed(plan, uses, rhs.sources(), chain.last()) || is_changed(plan, uses, &[at], chain.last()) {
+    if is_changed(plan, uses, &[rhs.sources(), &[at]].concat(), chain.last()) {
         return None;
     }
     Some(Found::Floats(Box::new(Floats { chain, lhs, rhs })))

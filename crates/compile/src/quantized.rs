@@ -286,7 +286,6 @@ impl Scope<'_> {
         let [from, seen, made] = [integers, numbers, made].map(|it| self.plan.tensor(it));
         let (least, largest) = range_of(from.dtype)?;
         let lies_alike = from.known()?.is_row_major() && made.known()?.is_row_major() && seen.known()?.is_row_major();
-        let n_elements = |it: &TensorView| it.known().map(|it| it.sizes.iter().product::<usize>());
         let are_all = n_elements(from) == n_elements(seen) && from.sizes == made.sizes && seen.offset == made.offset;
         let is_float = made.dtype == DType::Float32 && seen.dtype == DType::Float32;
         (lies_alike && are_all && is_float && (least..=largest).contains(&zero_point)).then_some(Integers {
@@ -519,6 +518,11 @@ impl<'a> Tail<'a> {
         let is_row_major = plan.tensor(result).known().is_some_and(|it| it.is_row_major());
         (is_alike && is_row_major).then_some((at, op, args, result))
     }
+}
+
+/// The number of elements of a tensor whose sizes are numbers.
+pub(crate) fn n_elements(view: &TensorView) -> Option<usize> {
+    view.known().map(|it| it.sizes.iter().product())
 }
 
 /// The least and the largest integer of a dtype of eight bits.

@@ -3,7 +3,7 @@
 use crate::fused;
 use crate::numeric::dense;
 use tracefx_core::{Result, Tensor};
-use tracefx_exec::{Kernel, Prepared, assign};
+use tracefx_exec::{Kernel, Prepared};
 use tracefx_ops::Args;
 use tracefx_plan::{Dequantization, DequantizedProduct, Epilogue, Int4Tiles, IntegerLayout, Product};
 
@@ -12,10 +12,9 @@ pub(super) const KERNELS: &[(&str, Kernel)] = &[
     (
         "aten._weight_int8pack_mm.default",
         Kernel::Prepare {
-            fill: int8_product,
-            prepare: |args, is_constant| match args.tensor(1)?.numel() > 0 && [1, 2].into_iter().all(is_constant) {
-                true => prepare(args, int8),
-                false => Ok(None),
+            fill: |args, out| int8(args, &out[0]).and_then(|it| fused::dequantized_product(&it)),
+            prepare: |args, is_constant| {
+                if [1, 2].into_iter().all(is_constant) { prepare(args, int8) } else { Ok(None) }
             },
         },
     ),
@@ -31,14 +30,6 @@ pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten._convert_weight_to_int4pack.default", Kernel::Fill(int4_pack)),
 ];
 
-/// Products of no terms are zero, and have no groups.
-fn int8_product(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
-    match args.tensor(1)?.sizes() {
-        [_, 0] => assign(&out[0], &Tensor::zeros(out[0].dtype(), out[0].sizes())?),
-        _ => fused::dequantized_product(&int8(args, &out[0])?),
-    }
-}
-
 /// What an operator computes.
 type Step = fn(&Args<'_, Tensor>, &Tensor) -> Result<DequantizedProduct<Tensor>>;
 
@@ -47,8 +38,10 @@ fn int8(args: &Args<'_, Tensor>, out: &Tensor) -> Result<DequantizedProduct<Tens
     if mat2.rank() != 2 || scales.rank() != 1 {
         return Err(args.bad_shape(FIT));
     }
-    let scales = scales.as_strided(&[1, scales.numel()], &[0, scales.strides()[0]], scales.offset())?;
-    step(args, mat2.permuted(&[1, 0]), Dequantization::of_int8_columns(mat2.sizes()[1], scales), out)
+    // Columns of no rows have no group.
+    let n_rows = mat2.sizes()[1];
+    let scales = scales.as_strided(&[n_rows.min(1), scales.numel()], &[0, scales.strides()[0]], scales.offset())?;
+    step(args, mat2.permuted(&[1, 0]), Dequantization::of_int8_columns(n_rows, scales), out)
 }
 
 fn int4(args: &Args<'_, Tensor>, out: &Tensor) -> Result<DequantizedProduct<Tensor>> {
